@@ -1,9 +1,9 @@
 # cancel.pl
-#		Cancel, statement_timeout, and termination act at once, whatever a
-#		request is waiting for, and release all slots.
+#		Cancel, statement_timeout, and termination take effect at once, whatever
+#		a request is waiting for, and release all slots.
 #
-# To simulate a name server that does not answer, a library that makes
-# getaddrinfo() hang is preloaded into PostgreSQL.
+# A library that makes getaddrinfo() hang is preloaded into PostgreSQL to simulate a name
+# server that does not answer.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -28,7 +28,7 @@ use constant PROMPT => 1;
 my $dvsim = Dvsim->start('--app-user', 'app1:secret1', '--app-user', 'app2:secret2',
 	'--app-user', 'app3:secret3');
 
-# ---- a library that simulates a dead name server
+# ---- a library that simulates an unresponsive name server
 
 my $library = PostgreSQL::Test::Utils::tempdir() . '/dead_name_server.so';
 my $source = $library =~ s/so$/c/r;
@@ -62,9 +62,9 @@ my $node;
 }
 my $watcher = Session->new($node);
 
-# ---- peers that misbehave
+# ---- misbehaving peers
 
-# If no process accepts connections from a socket, its backlog is soon full, and connects hang.
+# If no process accepts connections on a socket, its backlog soon fills, and connects hang.
 sub full_socket
 {
 	my $listener = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1', Proto => 'tcp')
@@ -83,7 +83,7 @@ sub full_socket
 	return ($listener, @clients);
 }
 
-# Is a connection to that port being established (SYN_SENT)?
+# True if a connection to that port is being established (SYN_SENT).
 sub connecting
 {
 	my ($port) = @_;
@@ -116,7 +116,7 @@ sub read_head
 	return $head;
 }
 
-# ---- the states: each has a server, and a way to detect that a backend is in it
+# ---- the states: each has a server, and a test whether a backend is in it
 
 my ($full, @full_clients) = full_socket();
 my $already_connecting = $^O eq 'linux' ? connecting($full->sockport) : 0;
@@ -132,7 +132,7 @@ my @states = (
 		options => { url => 'http://127.0.0.1:' . $full->sockport },
 		mapping => { access_token => 'x' },
 		is_in => sub {
-			wait_for(sub { connecting($full->sockport) > $already_connecting }, 'it connects');
+			wait_for(sub { connecting($full->sockport) > $already_connecting }, 'it is connecting');
 			wait_event($watcher, $_[0]->pid, 'DataverseConnect');
 		},
 	},
@@ -141,7 +141,7 @@ my @states = (
 		skip => !$has_library,
 		options => { url => 'https://dead.example.com' },
 		mapping => { access_token => 'x' },
-		is_in => sub { my ($s) = @_; wait_for(sub { threads($s->pid) > 1 }, 'a thread resolves'); },
+		is_in => sub { my ($s) = @_; wait_for(sub { threads($s->pid) > 1 }, 'a thread is resolving'); },
 	},
 	{
 		name => 'in the TLS handshake',
@@ -214,7 +214,7 @@ my @states = (
 		is_in => sub {
 			my ($s) = @_;
 			wait_for(sub { $watcher->value("SELECT count(*) FROM dataverse.pool WHERE throttled") == 1 },
-				'the throttle comes');
+				'the throttle arrives');
 			wait_event($watcher, $s->pid, 'DataverseThrottle');
 		},
 		after => sub {
@@ -230,7 +230,7 @@ my @states = (
 		before => sub {
 			faults($dvsim, { path => 'WhoAmI', status => 502, times => 0, retry_after => 60 });
 		},
-		is_in => sub { my ($s) = @_; wait_for(sub { hits($dvsim) == 1 }, 'the error came');
+		is_in => sub { my ($s) = @_; wait_for(sub { hits($dvsim) == 1 }, 'the error arrives');
 			wait_event($watcher, $s->pid, 'DataverseBackoff') },
 		after => sub { clear_faults($dvsim) },
 	},
@@ -303,9 +303,9 @@ for my $state (@states)
 			}
 			else
 			{
-				is($session->value('SELECT 1'), 1, 'the session lives');
+				is($session->value('SELECT 1'), 1, 'the session survives');
 			}
-			is(in_flight($watcher), 0, 'no slot is taken');
+			is(in_flight($watcher), 0, 'no slot is held');
 			$session->close;
 			undef $silent_peer;
 			undef $half_peer;
@@ -313,7 +313,7 @@ for my $state (@states)
 	}
 }
 
-# the users are still usable
+# the users still work
 for my $i (5, 7, 8)
 {
 	is($holder->value("SELECT count(*) FROM dataverse.whoami('crm$i')"), 1, "crm$i answers again")

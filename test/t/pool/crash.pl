@@ -1,5 +1,5 @@
 # crash.pl
-#		Nothing is left when a backend or the postmaster dies.
+#		The death of a backend or the postmaster leaks nothing.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -22,7 +22,7 @@ my $whoami = "SELECT count(*) FROM dataverse.whoami('crm')";
 create_server($node, 'crm', { url => $dvsim->base, max_parallel => 2, initial_parallelism_factor => 1, budget_pacing => 'off' },
 	{ client_id => 'app1', client_secret => 'secret1' });
 
-# Starts a session that holds a slot until it is ended.
+# Starts a session that holds a slot until the session ends.
 sub holder
 {
 	my ($hits) = (hits($dvsim));
@@ -67,9 +67,9 @@ for my $preload (1, 0)
 	my $start = time;
 	$watcher->value('SELECT pg_terminate_backend(' . $holders[0]->pid . ')');
 	is($holders[0]->finish->{sqlstate}, '57P01', 'one is terminated');
-	is($waiting->finish->{rows}[0][0], 1, 'who waited goes on');
+	is($waiting->finish->{rows}[0][0], 1, 'the waiting backend continues');
 	cmp_ok(time - $start, '<', 5, 'at once');
-	is(in_flight($watcher), 1, 'one slot is held still');
+	is(in_flight($watcher), 1, 'one slot is still held');
 
 	# ---- kill -9: the server restarts, and so does the pool
 
@@ -78,14 +78,14 @@ for my $preload (1, 0)
 	gone($watcher->pid);
 	$watcher = reconnect();
 	is(in_flight($watcher), 0, 'leaks no slot');
-	is($watcher->value($whoami), 1, 'and requests go on');
+	is($watcher->value($whoami), 1, 'and requests succeed again');
 	@holders = (holder(), holder());
-	is(in_flight($watcher), 2, 'in as many slots as before');
+	is(in_flight($watcher), 2, 'with as many slots as before');
 	$watcher->value('SELECT pg_cancel_backend(' . $_->pid . ')') for @holders;
 	$_->finish for @holders;
-	is(in_flight($watcher), 0, 'and none is taken in the end');
+	is(in_flight($watcher), 0, 'and none is held at the end');
 
-	# ---- a client that goes away in the middle
+	# ---- a client that disconnects during a request
 
 	my $deserter = Session->new($node, options => '-c client_connection_check_interval=100ms');
 	my $pid = $deserter->pid;
@@ -95,29 +95,29 @@ for my $preload (1, 0)
 	wait_for(sub { hits($dvsim) > $hits }, 'a request hangs');
 	undef $deserter;
 	gone($pid);
-	is(in_flight($watcher), 0, "$how: a client that goes away leaves no slot");
+	is(in_flight($watcher), 0, "$how: a client that disconnects leaves no slot");
 
-	# ---- a restart forgets everything
+	# ---- a restart resets everything
 
 	faults($dvsim, { path => 'WhoAmI', retry_after => 600 });
 	my $throttled = Session->new($node);
 	$throttled->start($whoami);
 	wait_event($watcher, $throttled->pid, 'DataverseThrottle');
 	# before 17, all waits have the same name, including that for the answer
-	wait_for(sub { pool($watcher, 'app1', 'throttled') eq 't' }, 'the answer has come');
+	wait_for(sub { pool($watcher, 'app1', 'throttled') eq 't' }, 'the answer has arrived');
 	is(pool($watcher, 'app1', 'throttled'), 't', "$how: a user is throttled");
-	is(in_flight($watcher), 0, 'who waits for that holds no slot');
+	is(in_flight($watcher), 0, 'a backend that waits for a throttle holds no slot');
 	$start = time;
 	$node->restart;
 	cmp_ok(time - $start, '<', 30, 'a restart does not wait for it');
-	is($throttled->finish->{sqlstate}, '57P01', 'the session was told');
+	is($throttled->finish->{sqlstate}, '57P01', 'the session got the message');
 	$watcher = Session->new($node);
 	is($watcher->value('SELECT count(*) FROM dataverse.pool'), 0, 'afterwards the pool is empty');
 	is($watcher->value('SELECT count(*) FROM dataverse.throttle_history'), 0, 'and so is the history');
 	is($watcher->value($whoami), 1, 'requests are sent');
 	is(pool($watcher, 'app1', "in_flight || ' ' || requests"), '0 1', 'and counted from one');
 
-	# ---- without a postmaster, no backend goes on
+	# ---- no backend survives its postmaster
 
 	my @orphans = (holder(), Session->new($node));
 	$orphans[1]->query($whoami);
@@ -136,7 +136,7 @@ for my $preload (1, 0)
 		'it starts again');
 	clear_faults($dvsim);
 	$watcher = Session->new($node);
-	is(in_flight($watcher), 0, 'and the next one starts clean');
+	is(in_flight($watcher), 0, 'and the next one starts empty');
 	is($watcher->value($whoami), 1, 'and works');
 	$watcher->close;
 }

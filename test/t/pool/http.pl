@@ -1,7 +1,7 @@
 # http.pl
-#		What may happen on the network: compressed, truncated, and garbled
-#		answers, connections that are lost before or after a request is carried
-#		out, redirects, cookies.
+#		Faults of the network: compressed, truncated, and garbled answers,
+#		connections lost before or after a request is carried out, redirects,
+#		cookies.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -47,10 +47,10 @@ $dvsim->control('POST', '/_dvsim/seed?table=account&rows=2000');
 $session->query('SELECT dataverse.whoami(\'crm\')');
 my $size = $session->value(
 	q{SELECT length(dataverse.request('crm', 'GET', 'accounts?$select=name,telephone1,address1_city')::text)});
-cmp_ok($size, '>', 100_000, 'a large answer comes');
+cmp_ok($size, '>', 100_000, 'a large answer arrives');
 cmp_ok($session->value('SELECT bytes_received FROM dataverse.pool'), '<', $size / 2, 'compressed');
 
-# ---- reads are repeated
+# ---- reads are retried
 
 for my $case (
 	[ { action => 'truncate' }, 'an answer that is cut' ],
@@ -64,12 +64,12 @@ for my $case (
 	my $since = mark();
 
 	faults($dvsim, { path => 'WhoAmI', %$rule });
-	is($session->try(get('WhoAmI'))->{sqlstate}, undef, "GET: $title is tried again");
+	is($session->try(get('WhoAmI'))->{sqlstate}, undef, "GET: $title is retried");
 	like(statuses($since), qr/^GET \d+ GET 200$/, 'once');
 }
 is(pool($session, 'app1', q{retries->>'server'}), 3, 'the causes are counted');
 
-# ---- writes are not repeated
+# ---- writes are not retried
 
 {
 	my $create = sub { "SELECT dataverse.request('crm', 'POST', 'accounts', '{\"name\": \"$_[0]\"}')" };
@@ -77,18 +77,18 @@ is(pool($session, 'app1', q{retries->>'server'}), 3, 'the causes are counted');
 	faults($dvsim, { method => 'POST', path => 'accounts', action => 'reset_after_commit' });
 	my $r = $session->try($create->('after'));
 	is($r->{sqlstate}, '08006', 'POST: no answer is an error');
-	is(accounts('after'), 1, 'and not sent again, for it was carried out');
+	is(accounts('after'), 1, 'and the request is not sent again, because it was carried out');
 
 	faults($dvsim, { method => 'POST', path => 'accounts', action => 'reset_before_commit' });
 	$r = $session->try($create->('before'));
-	is($r->{sqlstate}, '08006', 'that it was not carried out cannot be known');
-	is(accounts('before'), 0, 'so it was not');
+	is($r->{sqlstate}, '08006', 'whether it was carried out is unknown');
+	is(accounts('before'), 0, 'so it is not sent again');
 
-	# libcurl remembers that it would have repeated a request, which must not affect the next one
+	# libcurl remembers that it wanted to retry a request, which must not affect the next one
 	faults($dvsim, { method => 'POST', path => 'accounts', action => 'reset_before_commit' });
 	$session->try($create->('broken'));
 	my $since = mark();
-	is($session->try($create->('next'))->{sqlstate}, undef, 'the next request is sent all the same');
+	is($session->try($create->('next'))->{sqlstate}, undef, 'the next request is sent nevertheless');
 	is(accounts('next'), 1, 'and arrives');
 	is(statuses($since), 'POST 204 GET 200', 'each at the first attempt');
 
@@ -100,15 +100,15 @@ is(pool($session, 'app1', q{retries->>'server'}), 3, 'the causes are counted');
 	$session->query('ROLLBACK');
 }
 
-# ---- nonsense
+# ---- malformed answers
 
 faults($dvsim, { path => 'accounts', action => 'garble' });
 like($session->try(get('accounts?$top=1'))->{sqlstate} // '', qr/^(22P02|HV|22)/, 'a garbled answer is an error');
 faults($dvsim, { path => 'WhoAmI', status => 400, body => '<html>no</html>' });
 my $r = $session->try(get('WhoAmI'));
-like($r->{message}, qr/could not carry out GET WhoAmI on server "crm": the service answered with HTTP status 400/, 'HTML is no message');
+like($r->{message}, qr/could not carry out GET WhoAmI on server "crm": the service answered with HTTP status 400/, 'HTML is not quoted as a message');
 
-# ---- redirects are not followed, because they would be sent the token
+# ---- redirects are not followed, because the token would be sent to another host
 
 {
 	my $trap = IO::Socket::INET->new(Listen => 4, LocalAddr => '127.0.0.1') or die $!;
@@ -116,18 +116,18 @@ like($r->{message}, qr/could not carry out GET WhoAmI on server "crm": the servi
 	faults($dvsim, { path => 'WhoAmI', status => 302,
 			headers => { Location => 'http://127.0.0.1:' . $trap->sockport . '/' } });
 	$r = $session->try(get('WhoAmI'));
-	ok(!IO::Select->new($trap)->can_read(0.2), 'nobody follows a redirect');
+	ok(!IO::Select->new($trap)->can_read(0.2), 'a redirect is not followed');
 	is($r->{sqlstate}, 'HV000', 'it is an error')
 	  or diag 'answer: ', $r->{rows}[0][0] // 'NULL';
 	like($r->{hint}, qr/option "url"/, 'with a hint');
 
 	# paths must not lead to another host, either
 	$r = $session->try(get('http://127.0.0.1:' . $trap->sockport . '/x'));
-	like($r->{message}, qr/does not lead to the host/, 'nor does a path lead to another host');
-	ok(!IO::Select->new($trap)->can_read(0), 'nothing is sent there');
+	like($r->{message}, qr/does not lead to the host/, 'and a path cannot lead to another host');
+	ok(!IO::Select->new($trap)->can_read(0), 'nothing is sent to it');
 }
 
-# ---- a connection that the other side has closed in the meantime
+# ---- a connection that the service has closed in the meantime
 
 {
 	my ($host) = $dvsim->base =~ m{^http://(.*)};
@@ -136,12 +136,12 @@ like($r->{message}, qr/could not carry out GET WhoAmI on server "crm": the servi
 	$dvsim->stop;
 	$dvsim = Dvsim->start('--listen', $host, '--web-servers', 4);
 	$r = $session->try(q{SELECT dataverse.request('crm', 'POST', 'accounts', '{"name": "reopened"}')});
-	is($r->{sqlstate}, undef, 'dvsim was restarted: a POST finds a new connection and a new token')
+	is($r->{sqlstate}, undef, 'dvsim was restarted: a POST opens a new connection and requests a new token')
 	  or diag $r->{message};
 	is(accounts('reopened'), 1, 'and arrives once');
 }
 
-# ---- at most "max_retries" retries, after half a second, a second, two, …, of which up to a half is random
+# ---- at most "max_retries" retries, after half a second, a second, two, …; up to half of each pause is random
 
 {
 	my $since = mark();
@@ -150,10 +150,10 @@ like($r->{message}, qr/could not carry out GET WhoAmI on server "crm": the servi
 	create_server($node, 'patient', { url => $dvsim->base, budget_pacing => 'off', max_retries => 3 }, \%app1);
 	faults($dvsim, { path => 'WhoAmI', status => 502, times => 0 });
 	$r = $session->try("SELECT dataverse.request('patient', 'GET', 'WhoAmI')");
-	is($r->{sqlstate}, '08006', '502 again and again: an error in the end');
+	is($r->{sqlstate}, '08006', '502 repeatedly: finally an error');
 	is(statuses($since), join(' ', ('GET 502') x 4), 'max_retries 3: four attempts');
 	cmp_ok($r->{seconds}, '>=', 1.75, sprintf 'with pauses that grow (%.1f s)', $r->{seconds});
-	cmp_ok($r->{seconds}, '<', 3.5 + 1.5, 'and are not too long');
+	cmp_ok($r->{seconds}, '<', 3.5 + 1.5, 'and not too long');
 	clear_faults($dvsim);
 }
 

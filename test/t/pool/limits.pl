@@ -19,7 +19,7 @@ use Dvsim;
 my $node = new_node('limits', preload => 1);
 my $serial = 0;
 
-# Lets sessions send requests for some seconds; returns how many each has had answered.
+# Has sessions send requests for some seconds; returns the number of answers of each.
 sub load
 {
 	my ($crm, $n, $seconds) = @_;
@@ -84,10 +84,10 @@ for my $preload (1, 0)
 	is(pool($watcher, "$crm one", 'in_flight'), 0, 'nothing is left in flight');
 	my $jain = jain(@done);
 	cmp_ok($jain, '>=', 0.9, sprintf 'they share it fairly (Jain index %.3f)', $jain);
-	cmp_ok((sort { $a <=> $b } @done)[0], '>', 0, 'nobody starves');
+	cmp_ok((sort { $a <=> $b } @done)[0], '>', 0, 'no session starves');
 	is( pool($watcher, "$crm one", 'requests'),
 		eval { my $sum = 0; $sum += $_ for @done; $sum },
-		'the pool has counted what they sent');
+		'the pool has counted all requests');
 
 	# ---- two users: the limit applies to each
 
@@ -123,11 +123,11 @@ for my $preload (1, 0)
 	load($crm, 70, 2);
 	$stats = user_stats($dvsim, 'app1');
 	cmp_ok($stats->{peak_in_flight}, '<=', 52, "$how: 70 sessions never exceed 52");
-	cmp_ok($stats->{peak_in_flight}, '>=', 45, "and come near ($stats->{peak_in_flight})");
+	cmp_ok($stats->{peak_in_flight}, '>=', 45, "and come close ($stats->{peak_in_flight})");
 	is_deeply($stats->{throttles}, {}, 'no throttle');
-	is(pool($watcher, "$crm one", "in_flight || ' ' || maximum_parallelism"), '0 52', 'the view says so');
+	is(pool($watcher, "$crm one", "in_flight || ' ' || maximum_parallelism"), '0 52', 'as the view shows');
 
-	# ---- releasing a slot wakes a waiting backend at once
+	# ---- a released slot wakes a waiting backend at once
 
 	my $stalled = Session->new($node);
 	my $waiting = Session->new($node);
@@ -143,12 +143,12 @@ for my $preload (1, 0)
 	wait_event($watcher, $waiting->pid, 'DataverseSlot');
 	ok(!$waiting->done(0.3), "$how: max_parallel 1: the second request waits for the first");
 	$watcher->value('SELECT pg_cancel_backend(' . $stalled->pid . ')');
-	is($stalled->finish->{sqlstate}, '57014', 'when that is canceled');
+	is($stalled->finish->{sqlstate}, '57014', 'when the first is canceled');
 	my $r = $waiting->finish;
-	is($r->{rows}[0][0], 't', 'it goes on');
+	is($r->{rows}[0][0], 't', 'the second continues');
 	is(in_flight($watcher), 0, 'and nothing is left');
 
-	# ---- a header that is not a number does not mean that nothing remains
+	# ---- a malformed budget header does not mean an exhausted budget
 
 	faults($dvsim,
 		{ path => 'WhoAmI', status => 200, body => {},

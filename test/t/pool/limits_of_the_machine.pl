@@ -1,7 +1,7 @@
 # limits_of_the_machine.pl
-#		Time, file descriptors, and memory: pauses of the backend are no
-#		timeouts of the service, descriptors are not used up, and answers do
-#		not grow without bound.
+#		Time, file descriptors, and memory: pauses of the backend do not count
+#		as timeouts of the service, descriptors are not exhausted, and the
+#		memory for answers is bounded.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -20,9 +20,9 @@ use Dvsim;
 use Hostile;
 
 use constant FILES => 90;				# max_files_per_process
-use constant EXTERNAL => FILES / 3;		# of these, PostgreSQL lends to extensions
-use constant PAUSE => 1.5;				# of the backend
-use constant TIMEOUT => '1s';			# of requests, shorter than the pause
+use constant EXTERNAL => FILES / 3;		# that PostgreSQL leaves to extensions
+use constant PAUSE => 1.5;				# used by the backend
+use constant TIMEOUT => '1s';			# for requests, shorter than the pause
 
 my @users = map { "app$_" } 1 .. 24;
 my $dvsim = Dvsim->start('--dop', 52, map { ('--app-user', "$_:secret") } @users);
@@ -76,7 +76,7 @@ sub descriptors
 	my $table = tables('patient', generate_ids => 'off', batch_size => 5, page_size => 5);
 	my $since = mark();
 
-	# all rows have been taken when the answer comes, so nobody reads it before the pause is over
+	# all rows have been taken before the answer arrives, so nothing reads it until the pause is over
 	faults($dvsim, { path => 'CreateMultiple', action => 'delay', delay_ms => 600, times => 1 });
 	$session->start("COPY $table (name) FROM STDIN");
 	$session->copy(join '', map { "row $_\n" } 1 .. 12);
@@ -89,7 +89,7 @@ sub descriptors
 	  or diag $r->{message};
 	is(statuses($since, 'POST'), '200 200 200 200', '... each batch is sent once');
 	is($session->value("SELECT string_agg(name, ',' ORDER BY split_part(name, ' ', 2)::int) FROM $table"),
-		join(',', map { "row $_" } 1 .. 20), '... and each row is there once');
+		join(',', map { "row $_" } 1 .. 20), '... and each row exists once');
 
 	$since = mark();
 	$session->query("BEGIN; DECLARE c CURSOR FOR SELECT accountid FROM $table");
@@ -109,14 +109,14 @@ sub descriptors
 	like($r->{message}, qr/timed out: no complete answer after 1 s/, '... which names the timeout');
 	cmp_ok(abs($r->{seconds} - 1.25), '<', 0.75, sprintf '... in time (%.1f s)', $r->{seconds});
 
-	# it has been silent during a pause
+	# the service was silent during a pause
 	clear_faults($dvsim);
 	faults($dvsim, { method => 'GET', path => 'accounts', after => 1, action => 'stall', times => 1 });
 	$session->query("BEGIN; DECLARE c CURSOR FOR SELECT accountid FROM $table; FETCH 1 FROM c");
 	wait_for(sub { hits($dvsim) == 1 }, 'the second page is requested');
 	sleep PAUSE;
 	my $start = time;
-	is(scalar(split /\n/, $session->query('FETCH ALL FROM c; COMMIT')), 19, 'no answer during a pause: the request is repeated');
+	is(scalar(split /\n/, $session->query('FETCH ALL FROM c; COMMIT')), 19, 'no answer during a pause: the request is retried');
 	cmp_ok(time - $start, '<', 1, '... at once');
 	clear_faults($dvsim);
 
@@ -128,11 +128,11 @@ sub descriptors
 		  . ' LATERAL (SELECT pg_sleep(i * 0 + 0.02)) s');
 	is($r->{sqlstate}, undef, 'one request is lost while others are answered') or diag $r->{message};
 	cmp_ok($r->{seconds}, '<', 4, sprintf '... that is noticed in time (%.1f s)', $r->{seconds});
-	is($session->value("SELECT count(DISTINCT name) || ' of ' || count(*) FROM $table WHERE name LIKE 'busy%'"), '100 of 100', '... each row is there once');
+	is($session->value("SELECT count(DISTINCT name) || ' of ' || count(*) FROM $table WHERE name LIKE 'busy%'"), '100 of 100', '... each row exists once');
 	clear_faults($dvsim);
 }
 
-# ---- nor is it a timeout of waiting for a slot
+# ---- nor does a pause count as waiting for a slot
 
 {
 	server('slot', { max_parallel => 1, slot_timeout => '1s' }, { client_id => 'app2', client_secret => 'secret' });
@@ -142,7 +142,7 @@ sub descriptors
 	$session->query("BEGIN; DECLARE c CURSOR FOR SELECT accountid FROM $table; FETCH 1 FROM c");
 	faults($dvsim, { path => 'WhoAmI', action => 'stall', times => 1 });
 	$holder->start("SELECT dataverse.whoami('slot')");
-	wait_for(sub { hits($dvsim) == 1 }, 'the slot of the cursor is lent on');
+	wait_for(sub { hits($dvsim) == 1 }, 'the slot of the cursor is lent');
 	$session->query('FETCH 5 FROM c');
 	sleep PAUSE;
 	$session->query('FETCH 1 FROM c');
@@ -180,24 +180,24 @@ sub descriptors
 	my $open = descriptors($writer);
 	cmp_ok($open, '<=', EXTERNAL + 4, "... $open sockets stay open, as many as PostgreSQL permits");
 
-	# a backend that waits for them can be canceled, and terminated
+	# a backend that waits for descriptors can be canceled and terminated
 	for my $signal ('INT', 'TERM')
 	{
 		my $waiter = Session->new($node);
 		faults($slow, { method => 'POST', path => 'CreateMultiple', action => 'stall', times => 1000 });
 		$waiter->start("INSERT INTO $table (name) SELECT 'never ' || i FROM generate_series(1, 300) i");
 		my ($sent, $before) = (0, -1);
-		wait_for(sub { sleep 0.2; ($before, $sent) = ($sent, hits($slow)); return $sent > 5 && $sent == $before; }, 'no more are sent');
+		wait_for(sub { sleep 0.2; ($before, $sent) = ($sent, hits($slow)); return $sent > 5 && $sent == $before; }, 'no further requests are sent');
 		cmp_ok($sent, '<', EXTERNAL, "$sent requests are under way, and others wait for descriptors");
 		my $start = time;
 		kill $signal, $waiter->pid;
-		like($waiter->finish->{sqlstate}, qr/^57(014|P01)$/, "$signal acts while they wait");
+		like($waiter->finish->{sqlstate}, qr/^57(014|P01)$/, "$signal takes effect while they wait");
 		cmp_ok(time - $start, '<', 1, '... acts at once');
 		$waiter->close;
 		clear_faults($slow);
 	}
 
-	# fewer descriptors than PostgreSQL believes; each session requests all tokens anew
+	# fewer descriptors than PostgreSQL expects; each session requests all tokens again
 	SKIP: {
 		skip 'no prlimit', 15 if system('prlimit', '--version') != 0;
 		for my $more (1 .. 7)
@@ -206,9 +206,9 @@ sub descriptors
 			$writer = Session->new($node);
 			$writer->query("SELECT count(*) FROM $table");
 			my $limit = $more + (() = glob '/proc/' . $writer->pid . '/fd/*');
-			is(system('prlimit', '--pid', $writer->pid, "--nofile=$limit"), 0, "the kernel grants $more descriptors more");
+			is(system('prlimit', '--pid', $writer->pid, "--nofile=$limit"), 0, "the kernel grants $more additional descriptors");
 			$r = $writer->try("INSERT INTO $table (name) SELECT 'few ' || i FROM generate_series(1, 30) i");
-			is($r->{sqlstate}, undef, '... and refuses others: those write') or diag $r->{message}, ' ', $r->{detail} // '';
+			is($r->{sqlstate}, undef, '... and no others: the rest of the sessions write') or diag $r->{message}, ' ', $r->{detail} // '';
 		}
 		is($session->value("SELECT count(*) FROM $table WHERE name LIKE 'few%'"), 7 * 30, '... all rows');
 	}
@@ -216,7 +216,7 @@ sub descriptors
 	$slow->stop;
 }
 
-# ---- connections are used again, and not kept for ever
+# ---- connections are reused, but not kept forever
 
 {
 	my $backend = Session->new($node);
@@ -257,12 +257,12 @@ sub descriptors
 	cmp_ok($worst, '<=', EXTERNAL + 4, "50 user mappings: at most $worst sockets are open");
 	$backend->query('BEGIN');
 	$backend->query("SET ROLE $_; SELECT dataverse.whoami('shared'); RESET ROLE") for @roles;
-	cmp_ok(descriptors($backend), '<=', EXTERNAL + 4, '... nor are there more in one transaction');
+	cmp_ok(descriptors($backend), '<=', EXTERNAL + 4, '... even in one transaction');
 	$backend->query('COMMIT');
 	$backend->close;
 }
 
-# ---- what an answer can grow is bounded
+# ---- the size of an answer is bounded
 
 my $flood = join '', map { sprintf "X-Line-%07d: %s\r\n", $_, 'x' x 1000 } 1 .. 64;
 my $ok = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
@@ -352,7 +352,7 @@ for my $case (
 	$backend->close;
 }
 
-# many answers that swell, of which each is small enough
+# many answers that expand, each of them small enough
 {
 	my $backend = Session->new($node);
 	my $before = memory($backend);
@@ -368,14 +368,14 @@ for my $case (
 		last if defined $r->{sqlstate};
 		$read++;
 	}
-	is($r->{sqlstate}, '54000', 'pages of open cursors that swell: an error');
+	is($r->{sqlstate}, '54000', 'pages of open cursors that expand: an error');
 	like($r->{message}, qr/answer was too large: answers held in memory by this session would exceed 256 MB/, '... that says so');
 	cmp_ok($read, '>=', 2, "... after $read pages");
 	my $grown = memory($backend) - $before;
 	cmp_ok($grown, '<', 400, sprintf '... and the backend has grown by %.0f MB', $grown);
 	$backend->query('ROLLBACK');
 	$backend->query('BEGIN');
-	is($fetch->(1)->{rows}[0][0], 'first', 'afterwards, there is room again');
+	is($fetch->(1)->{rows}[0][0], 'first', 'afterwards, memory is available again');
 	$backend->close;
 }
 
@@ -392,7 +392,7 @@ for my $case ([ nested => 'HV000' ], [ transfer => 'HV000' ])
 	my $before = memory($backend);
 	my $r = $backend->try(q{SELECT * FROM dataverse.fetchxml('hostile', '<fetch><entity name="dense"/></fetch>')});
 	is($r->{sqlstate}, 'HV000', 'a document of twenty million values: an error') or diag $r->{message};
-	cmp_ok(memory($backend) - $before, '<', 300, '... that does not cost much memory');
+	cmp_ok(memory($backend) - $before, '<', 300, '... that uses little memory');
 	$backend->close;
 
 	$backend = Session->new($node);
@@ -401,14 +401,14 @@ for my $case ([ nested => 'HV000' ], [ transfer => 'HV000' ])
 	$backend->start('IMPORT FOREIGN SCHEMA solution FROM SERVER hostile INTO solution');
 	wait_for(sub { $hostile->count('components') >= 30 }, 'thirty pages of a solution are read');
 	kill 'INT', $backend->pid;
-	is($backend->finish->{sqlstate}, '57014', 'a solution whose pages have no end can be canceled');
+	is($backend->finish->{sqlstate}, '57014', 'a solution with endless pages can be canceled');
 	cmp_ok(memory($backend) - $before, '<', 150, '... and its pages are not kept');
 	$backend->close;
 }
 
 {
 	my $r = ask($session, 'switch', 'PATCH');
-	is($r->{sqlstate}, '08006', 'an answer that switches protocols says nothing about a request') or diag explain $r;
+	is($r->{sqlstate}, '08006', 'an answer that switches protocols is no final answer to a request') or diag explain $r;
 
 	create_server($node, 'trickling', { url => $hostile->base, %quick, max_retries => 0, request_timeout => TIMEOUT }, { access_token => 'token' });
 	$session->query("CREATE FOREIGN TABLE trickle_$_ (accountid uuid, name text) SERVER trickling OPTIONS (entity_set 'trickle')") for 1, 2;
@@ -422,17 +422,17 @@ for my $case ([ nested => 'HV000' ], [ transfer => 'HV000' ])
 
 {
 	my $r = ask($session, 'trailer');
-	is($r->{rows}[0][0], undef, 'a trailer is not taken for a header');
+	is($r->{rows}[0][0], undef, 'a trailer is not treated as a header');
 	for my $path ('broken', 'text')
 	{
 		$r = ask($session, $path);
 		isnt($r->{sqlstate}, undef, "a $path answer of 20 MB");
-		cmp_ok(length join('', map { $_ // '' } @$r{qw(message detail hint context)}), '<', 3000, '... is not quoted whole');
+		cmp_ok(length join('', map { $_ // '' } @$r{qw(message detail hint context)}), '<', 3000, '... is not quoted in full');
 	}
 
 	$session->query("SELECT dataverse.whoami('hostile')") for 1 .. 10;
 	my ($head) = reverse $hostile->requests('/WhoAmI');
-	like($head, qr/^Cookie: ARRAffinity=host7\r?$/mi, 'of the cookies, only that for affinity is sent');
+	like($head, qr/^Cookie: ARRAffinity=host7\r?$/mi, 'of the cookies, only the one for affinity is sent');
 
 	$session->query("ALTER SERVER hostile OPTIONS (SET max_retries '3')");
 	for my $status (408, 500, 502, 504)
@@ -440,11 +440,11 @@ for my $case ([ nested => 'HV000' ], [ transfer => 'HV000' ])
 		$r = ask($session, "later$status");
 		like($r->{sqlstate}, qr/^(?:HV|08)/, "$status with a Retry-After beyond the tolerance: an error");
 		cmp_ok($r->{seconds}, '<', 2, '... at once');
-		is(scalar($hostile->requests("/later$status")), 1, '... without a repetition');
+		is(scalar($hostile->requests("/later$status")), 1, '... without a retry');
 	}
 }
 
-# ---- a page that is not whole after a pause is read on
+# ---- after a pause, an incomplete page continues to be read
 
 {
 	create_server($node, 'long', { url => $hostile->base, %quick, max_retries => 0, request_timeout => TIMEOUT }, { access_token => 'token' });
@@ -482,12 +482,12 @@ for my $i (0 .. $#lifetimes)
 }
 
 my $r = $session->try(with_token('/token/refused'));
-cmp_ok(length $r->{message}, '<', 3000, 'a long refusal of the authority is not quoted whole');
+cmp_ok(length $r->{message}, '<', 3000, 'a long refusal of the authority is not quoted in full');
 $r = $session->try(with_token('/token/later'));
 is($r->{sqlstate}, '53400', 'Retry-After of the authority beyond the tolerance: an error, as for other throttles') or diag $r->{message};
 cmp_ok($r->{seconds}, '<', 2, '... at once');
 $r = $session->try(with_token('/token/large'));
-like($r->{message} // '', qr/answer was too large/, 'a token without end');
+like($r->{message} // '', qr/answer was too large/, 'an endless token');
 
 $session->close;
 $hostile->stop;

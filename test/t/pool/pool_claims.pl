@@ -1,7 +1,7 @@
 # pool_claims.pl
-#		What a user mapping says of its application users is a claim: until the
-#		service has accepted a request, nothing that happens to it happens to
-#		others who use that user.
+#		A user mapping only claims its application users: until the service has
+#		accepted a request, nothing that happens to the mapping affects others
+#		that use the same application user.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -24,7 +24,7 @@ my %plain = (url => $dvsim->base, budget_pacing => 'off', retry_after_buffer => 
 
 sub whoami { return "SELECT application_user FROM dataverse.whoami('$_[0]')"; }
 
-# A role with a session and a mapping of its own for a server.
+# A role with its own session and mapping for a server.
 sub role
 {
 	my ($name, $server, %mapping) = @_;
@@ -34,7 +34,7 @@ sub role
 	return Session->new($node, user => $name);
 }
 
-# What the pool knows of the owner's user.
+# Returns what the pool shows about the owner's user.
 sub known
 {
 	return $watcher->query("SELECT requests, failures, in_flight, throttled, coalesce(limited_by, '') LIKE 'set aside%', retries"
@@ -54,7 +54,7 @@ sub untouched
 create_server($node, 'crm', { %plain, max_parallel => 1 }, { client_id => 'app1', client_secret => 'secret1', name => 'good' });
 $watcher->query(whoami('crm'));
 
-# ---- credentials that are made up, of roles that may use the same server
+# ---- made-up credentials, of roles that may use the same server
 
 my $claims = encode_base64url('{"appid":"app1"}');
 my %made_up = (
@@ -68,7 +68,7 @@ for my $kind (sort keys %made_up)
 
 	untouched("a made-up $kind changes nothing of the user that it names",
 		sub { is($session->try(whoami('crm'))->{sqlstate}, '28000', "a made-up $kind is refused") for 1 .. 3; });
-	like($watcher->query("SELECT limited_by FROM dataverse.pool WHERE name = 'good too'"), qr/^set aside/, '... it is set aside itself');
+	like($watcher->query("SELECT limited_by FROM dataverse.pool WHERE name = 'good too'"), qr/^set aside/, '... only its own entry is set aside');
 	$session->close;
 	$watcher->query("DROP OWNED BY made_up_$kind; DROP ROLE made_up_$kind");
 }
@@ -86,22 +86,22 @@ untouched('what a proxy of another server answers', sub {
 	my $session = Session->new($node);
 
 	$session->start(whoami('by_proxy'));
-	wait_for(sub { pool($watcher, 'by proxy', 'throttled') eq 't' }, 'it is throttled there');
+	wait_for(sub { pool($watcher, 'by proxy', 'throttled') eq 't' }, 'it is throttled on that server');
 	$watcher->value('SELECT pg_cancel_backend(' . $session->pid . ')');
-	is($session->finish->{sqlstate}, '57014', 'it waits for its own throttle only');
+	is($session->finish->{sqlstate}, '57014', 'it waits only for its own throttle');
 	$session->close;
 });
 
-# a token endpoint gives the token of one user to another one
+# a token endpoint that issues the token of one user to another
 my $token = $dvsim->token('app2', 'secret2');
 my $liar = RawServer->start(sub { return RawServer::answer(200, 'application/json', qq({"access_token":"$token","expires_in":3600})); });
 create_server($node, 'by_liar', { %plain, token_url => $liar->base . '/token' }, { client_id => 'app1', client_secret => 'x', name => 'by liar' });
 untouched('what happens to the user whose token another endpoint gives for it', sub {
 	$watcher->query(whoami('by_liar')) for 1, 2;
-	is(pool($watcher, 'by liar', 'requests'), 2, 'it is a user of its own');
+	is(pool($watcher, 'by liar', 'requests'), 2, 'it is a separate user');
 });
 
-# ---- what is proved is shared
+# ---- proved users are shared
 
 my $second = role('second', 'crm', client_id => 'app1', client_secret => 'secret1', name => 'good too');
 faults($dvsim, { app_user => 'app1', path => 'WhoAmI', status => 429, code => '0x80072326', retry_after => 60 });
@@ -112,25 +112,25 @@ my $since = (sent($dvsim, 0))[0];
 $second->start(whoami('crm'));
 wait_event($watcher, $second->pid, 'DataverseThrottle');
 my ($next, @sent) = sent($dvsim, $since);
-is(scalar(grep { $_->{target} =~ /WhoAmI/ } @sent), 0, 'another role with the same secret knows at once, and sends nothing');
+is(scalar(grep { $_->{target} =~ /WhoAmI/ } @sent), 0, 'another role with the same secret sees it at once, and sends nothing');
 $watcher->value("SELECT dataverse.reset_pool('crm')");
 $_->finish for $throttled, $second;
 $throttled->close;
-is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'crm'"), 1, 'there is one user');
+is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'crm'"), 1, 'one user exists');
 
 # another secret of the same user
 $watcher->query("ALTER USER MAPPING FOR second SERVER crm OPTIONS (DROP client_id, DROP client_secret, ADD access_token '" . $dvsim->token('app1', 'secret1') . "')");
 my $before = pool($watcher, 'good', 'requests');
 $second->query(whoami('crm')) for 1, 2;
-is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'crm'"), 2, 'a token that names nobody is a user of its own');
+is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'crm'"), 2, 'a token without a name is a separate user');
 $watcher->query("ALTER USER MAPPING FOR second SERVER crm OPTIONS (DROP access_token, ADD client_id 'app1', ADD client_secret 'wrong')");
 is($second->try(whoami('crm'))->{sqlstate}, '28000', 'the secret is wrong');
 $watcher->query("ALTER USER MAPPING FOR second SERVER crm OPTIONS (SET client_secret 'secret1')");
 $second->query(whoami('crm'));
-is(pool($watcher, 'good', 'requests'), $before + 1, 'the right secret makes it the same user again');
+is(pool($watcher, 'good', 'requests'), $before + 1, 'with the right secret it is the same user again');
 $second->close;
 
-# a token that the service has accepted names its application truly
+# a token that the service has accepted states its application reliably
 my $lenient = RawServer->start(sub {
 	my ($method, $target) = @_;
 
@@ -143,12 +143,12 @@ create_server($node, 'by_secret', \%lenient, { client_id => 'app1', client_secre
 create_server($node, 'by_token', \%lenient, { access_token => $made_up{token}{access_token}, name => 'by token' });
 $watcher->query(whoami($_)) for 'by_secret', 'by_token', 'by_token';
 is($watcher->query("SELECT name, requests FROM dataverse.pool WHERE name IN ('by secret', 'by token') ORDER BY 1"),
-	"by secret|3\nby token|3", 'a token that was accepted is that of the application that it names');
+	"by secret|3\nby token|3", 'an accepted token belongs to the application that it names');
 $watcher->query("DROP SERVER $_ CASCADE") for 'by_secret', 'by_token', 'by_liar', 'by_proxy';
 
 # ---- the table
 
-# so many users as have no secret that anybody would accept
+# many users without a valid secret
 sub crowd
 {
 	my ($name, $n) = @_;
@@ -162,19 +162,19 @@ my @crowds = map { crowd("crowd$_", 14) } 1, 2;
 is($_->try(whoami('crm'))->{sqlstate}, '28000', 'a crowd of made-up users') for @crowds;
 my $honest = role('honest', 'crm', map { my $s = $_ > 2 ? '_' . ($_ - 1) : ''; ("client_id$s" => "app$_", "client_secret$s" => "secret$_") } 2 .. 4);
 my $r = $honest->try(whoami('crm'));
-is($r->{sqlstate}, undef, 'others have their users');
-is(scalar(@{ $r->{notices} }), 0, '... in the memory of all') or diag $r->{notices}[0]{message};
+is($r->{sqlstate}, undef, 'other roles have their users');
+is(scalar(@{ $r->{notices} }), 0, '... in shared memory') or diag $r->{notices}[0]{message};
 is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE name IN ('app2', 'app3', 'app4') AND NOT this_session_only"), 3, '... as the pool shows');
-is(pool($watcher, 'good', 'requests'), $before + 1, 'and what is known of users that were proved is still known');
+is(pool($watcher, 'good', 'requests'), $before + 1, 'and the state of proved users is kept');
 for my $crowd (@crowds)
 {
 	$r = $crowd->try(whoami('crm'));
-	is($r->{sqlstate}, '28000', 'the crowd goes on');
+	is($r->{sqlstate}, '28000', 'the made-up users still work');
 }
 is($honest->try(whoami('crm'))->{sqlstate}, undef, 'and so do the others');
-is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE name IN ('app2', 'app3', 'app4') AND NOT this_session_only"), 3, '... in the memory of all');
+is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE name IN ('app2', 'app3', 'app4') AND NOT this_session_only"), 3, '... in shared memory');
 
-# a role with many users that were proved is spared, although others have fewer
+# a role with many proved users is spared, although others have fewer
 $_->close for $honest, @crowds;
 my @proved = map { "app$_" } 2 .. 8;
 my $many = role('many', 'crm', map { my $s = $_ > 2 ? '_' . ($_ - 1) : ''; ("client_id$s" => "app$_", "client_secret$s" => "secret$_") } 2 .. 8);
@@ -182,8 +182,8 @@ take_turns($many, 'crm', @proved);
 my @few = map { crowd("few$_", $_) } 3, 4;
 push @few, crowd('last', 2);
 is($_->try(whoami('crm'))->{sqlstate}, '28000', 'a few made-up users') for @few;
-is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE name LIKE 'app_' AND requests > 0 AND NOT this_session_only"), 7, 'what is known of those that were proved stays');
-like($watcher->value("SELECT string_agg(DISTINCT left(name, 4), ',') FROM dataverse.pool WHERE name ~ '^(few|last)'"), qr/last/, '... and the others give way to those that have still fewer');
+is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE name LIKE 'app_' AND requests > 0 AND NOT this_session_only"), 7, 'the state of the proved users is kept');
+like($watcher->value("SELECT string_agg(DISTINCT left(name, 4), ',') FROM dataverse.pool WHERE name ~ '^(few|last)'"), qr/last/, '... and the others are displaced by roles that have still fewer');
 is(in_flight($watcher), 0, 'nothing is left in flight');
 
 $_->close for $watcher, $many, @few;

@@ -1,28 +1,28 @@
 # sixteen_sessions.pl
-#		Sixteen sessions of different roles, servers, and ceilings share six
-#		application users, of which one after the other fails.  Some of the
-#		sessions pause: with a cursor open, within a COPY, below a slow local
-#		node.  Nobody waits longer than twice what the limits demand, and at the
-#		end each row is there once.
+#		Sixteen sessions with different roles, servers, and ceilings share six
+#		application users, which fail one after another.  Some sessions pause:
+#		with a cursor open, within a COPY, below a slow local node.  No session
+#		waits longer than twice what the limits demand, and at the end each row
+#		exists once.
 #
-#	DURATION=180	seconds (12): with 180 it is the show, which has each trouble many times
-#	SEED=N			what chance is made from; it is printed
+#	DURATION=180	seconds (default 12); 180 is the demonstration, with each fault many times
+#	SEED=N			seed of all random choices; it is printed
 #
-# What is measured comes from dvsim's log alone, which has the arrival and the
-# end of each request.  The session of a request is known by its address: those
-# that read ask for names that begin with theirs, and those that write have it
-# as their tag.
+# All measurements come from dvsim's log alone, which has the arrival and the
+# end of each request.  The address identifies the session of a request:
+# readers ask for names that begin with the session's name, and writers send
+# it as their tag.
 #
 # A session waits while one of its statements runs, its client is not pausing,
-# and none of its requests is at the service.  The limits demand:
+# and the service has none of its requests.  The limits demand:
 #
-#	closed	the time in which all of its users are closed: from an answer that
-#			says so until as long afterwards as it says (Retry-After), with the
-#			margin that the server's options add to it
+#	closed	the time in which all of its users are closed: from a refusal until
+#			its Retry-After is over, plus the margin that the server's options
+#			add to it
 #	turn	that all sessions that share its users are served once before it: one
-#			slot of each user that is open, and the mean duration of a request
-#	absence	slots of backends that pause are lent on after a second, or twice the
-#			mean duration
+#			slot of each open user, and the mean duration of a request
+#	absence	slots of pausing backends are lent after a second, or twice the mean
+#			duration
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -44,9 +44,9 @@ use constant DURATION => $ENV{DURATION} // 12;
 use constant SESSIONS => 16;
 use constant USERS => 6;
 use constant LONG_PAUSE => DURATION / 2 < 20 ? DURATION / 2 : 20;
-use constant MARGIN => 0.2;		# at most, of retry_after_buffer 100ms
+use constant MARGIN => 0.2;		# at most, for a retry_after_buffer of 100ms
 use constant ABSENCE => 1;
-use constant SERVED => 0.3;		# for a backend to be scheduled, and to plan
+use constant SERVED => 0.3;		# for a backend to be scheduled and to plan
 
 my $seed = $ENV{SEED} // int(rand 1e9);
 srand $seed;
@@ -107,13 +107,13 @@ sub create_servers
 
 # ---------------------------------------------------------------- sessions
 
-# What a session does again and again: a sub returns its next steps.  A step is
-# [ statement ], [ pause => seconds ], [ copy => lines ], or [ end => 'copy' ];
-# a statement may be followed by what it has to return.
+# What a session does repeatedly: a sub returns its next steps.  A step is [ statement ],
+# [ pause => seconds ], [ copy => lines ], or [ end => 'copy' ]; the expected result may
+# follow a statement.
 my @sessions;
 
 sub between { my ($from, $to) = @_; return $from + rand($to - $from); }
-# Every other pause is long.
+# Every second pause is long.
 sub pause_of { return [ pause => int(rand 2) > 0 ? between(0.1, 1) : between(LONG_PAUSE / 2, LONG_PAUSE) ]; }
 sub some { my ($from, $to) = @_; return int between($from, $to + 1); }
 
@@ -187,7 +187,7 @@ my %work = (
 
 sub start_sessions
 {
-	# of crm2, which may have one request of each of two users, four sessions pause
+	# four sessions of crm2, which may send one request for each of two users, pause
 	my @kinds = qw(inserts copies cursors cursors updates cursors dawdles copies cursors inserts readers copies updates cursors inserts readers);
 	my @servers = qw(crm1 crm1 crm1 crm2 crm3 crm2 crm1 crm2 crm2 crm4 crm4 crm4 crm5 crm5 crm5 crm2);
 
@@ -216,7 +216,7 @@ sub stops_wanting
 	return;
 }
 
-# The statement that was running has ended.
+# The running statement has ended.
 sub ended
 {
 	my ($s) = @_;
@@ -249,7 +249,7 @@ sub begin
 	return;
 }
 
-# One step further, if it can go; false if it is at its end.
+# Advances by one step if possible; false at the end.
 sub step
 {
 	my ($s, $over) = @_;
@@ -270,7 +270,7 @@ sub step
 	my ($what, $value, @more) = @{ shift @{ $s->{steps} } };
 	if ($what eq 'pause')
 	{
-		# what a COPY has been given it works on meanwhile, but it need not
+		# the backend may process the data of a COPY during the pause, but need not
 		stops_wanting($s);
 		$s->{until} = time + ($over ? 0 : $value);
 	}
@@ -320,7 +320,7 @@ sub trouble
 	return;
 }
 
-# ---------------------------------------------------------------- the show
+# ---------------------------------------------------------------- the run
 
 create_servers();
 start_sessions();
@@ -344,7 +344,7 @@ while (1)
 }
 note sprintf 'ended %.1f s after that', time - $end;
 my @stuck = grep { defined $_->{running} } @sessions;
-is(scalar @stuck, 0, 'every session has come to its end') or diag join "\n", map { "$_->{name}: $_->{running}" } @stuck;
+is(scalar @stuck, 0, 'every session has finished') or diag join "\n", map { "$_->{name}: $_->{running}" } @stuck;
 clear_faults($dvsim);
 
 for my $s (@sessions)
@@ -368,7 +368,7 @@ for my $s (@sessions)
 		"$s->{name}: each of $n rows once");
 }
 
-# ---------------------------------------------------------------- dvsim's books
+# ---------------------------------------------------------------- dvsim's log
 
 # "2026-11-18T11:18:59.776967Z" in seconds
 sub seconds_of
@@ -377,8 +377,8 @@ sub seconds_of
 	return timegm($s, $min, $h, $d, $mon - 1, $y) + $fraction;
 }
 
-my %requests;		# of each session: [ arrival, end ]
-my %closed;			# of each user: [ from, until ]
+my %requests;		# by session: [ arrival, end ]
+my %closed;			# by user: [ from, until ]
 my @durations;
 my %status;
 
@@ -397,7 +397,7 @@ for my $line (split /\n/, slurp_file($log))
 my $mean = sum0(@durations) / (@durations || 1);
 note join(', ', map { "$status{$_} answers $_" } sort keys %status), sprintf ', %.0f ms on average', 1000 * $mean;
 
-# Intervals in order that do not overlap.
+# Returns sorted intervals without overlaps.
 sub united
 {
 	my @all;
@@ -422,7 +422,7 @@ sub common_part
 	return \@both;
 }
 
-# When all users of a session are closed.
+# Returns the intervals in which all users of a session are closed.
 sub closed_for
 {
 	my ($s) = @_;
@@ -432,7 +432,7 @@ sub closed_for
 	return $first;
 }
 
-# Of an interval, the parts in which none of the requests is at the service.
+# Returns the parts of an interval without a request at the service.
 sub gaps
 {
 	my ($from, $until, @requests) = @_;

@@ -1,6 +1,6 @@
 # slots.pl
-#		Slots and who waits for them: whoever could send sends, and nobody
-#		waits for somebody who waits for nothing.
+#		Slots and the order of waiting: a session that can send sends, and no
+#		session waits for an idle one.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -16,17 +16,17 @@ use Time::HiRes qw(time);
 use PoolTest;
 use Dvsim;
 
-use constant SOON => 30;	# the defects that are tested for here last until something is canceled
+use constant SOON => 30;	# long enough that a defect shows as a hang
 
 my @users = map { "app$_" } 1 .. 30;
-# answers to reads and writes come when whoever sent them is elsewhere already
+# answers arrive when the backend is already busy elsewhere
 my $dvsim = Dvsim->start('--latency', 'read=50ms,create=50ms', map { ('--app-user', "$_:secret") } @users);
 my $node = new_node('slots', preload => 1);
 my $watcher = Session->new($node);
 my $serial = 0;
 my $row = 'SELECT accountid FROM account';
 
-# A server for these application users.
+# Creates a server for these application users.
 sub server
 {
 	my ($users, %options) = @_;
@@ -49,7 +49,7 @@ sub fresh { return shift @users; }
 
 sub whoami { return "SELECT count(*) FROM dataverse.whoami('$_[0]')"; }
 
-# A session whose request hangs, and that holds its slot.
+# Starts a session whose request hangs and holds its slot.
 sub holder
 {
 	my ($crm, $user) = @_;
@@ -62,7 +62,7 @@ sub holder
 	return $session;
 }
 
-# A session that has a token.
+# Starts a session that has a token.
 sub ready
 {
 	my ($crm) = @_;
@@ -72,7 +72,7 @@ sub ready
 	return $session;
 }
 
-# Before 17 all waits have one name: so the session is one that waits for nothing but a slot.
+# Before 17, all waits have the same name; so the session must wait for nothing but a slot.
 sub waiting
 {
 	my ($session, $sql) = @_;
@@ -95,7 +95,7 @@ sub cancel
 	return;
 }
 
-# ... what it waits for is answered soon
+# ... the request that it waits for is answered soon
 sub goes_on
 {
 	my ($session, $what) = @_;
@@ -124,7 +124,7 @@ sub table
 
 $dvsim->control('POST', '/_dvsim/seed?table=account&rows=100');
 
-# ---- a free slot is for those that want that user
+# ---- a free slot goes to a session that can use that user
 
 sub free_slots
 {
@@ -138,8 +138,8 @@ sub free_slots
 	waiting($waiting, whoami($first));
 
 	cancel($holder1);
-	goes_on($waiting, "$how: a slot goes to who wants that user, not to who waits longer for another one");
-	ok(!$other->done, 'who waits for another user goes on waiting');
+	goes_on($waiting, "$how: a slot goes to a session that can use that user, not to one that has waited longer for another");
+	ok(!$other->done, 'a session that needs another user keeps waiting');
 	cancel($holder2);
 	goes_on($other, 'until that is free');
 	nothing_is_left('two users');
@@ -147,7 +147,7 @@ sub free_slots
 }
 free_slots('preloaded');
 
-# ---- whoever cannot use a slot leaves it to the next one
+# ---- a session that cannot use a slot leaves it to the next one
 
 {
 	my ($one, $two) = (fresh(), fresh());
@@ -159,15 +159,15 @@ free_slots('preloaded');
 	waiting($waiting, whoami($large));
 
 	cancel($held[1]);
-	goes_on($waiting, 'a slot that the neediest cannot use goes to the next one');
-	ok(!$cannot->done, '... which still waits for that of its own server');
+	goes_on($waiting, 'a slot that the first in line cannot use goes to the next one');
+	ok(!$cannot->done, '... while the first waits for its own server');
 	cancel($held[0]);
-	goes_on($cannot, '... until it is free');
+	goes_on($cannot, '... until a slot of that is free');
 	cancel(@held[ 2, 3 ]);
 	nothing_is_left('two ceilings');
 }
 
-# ---- a backend that has enlisted and is idle is not waited for
+# ---- an idle backend in the queue does not delay the others
 
 {
 	my $user = fresh();
@@ -184,17 +184,17 @@ free_slots('preloaded');
 	my $second = waiting($ready[0], whoami($crm));
 	cancel($first);
 	$cursor->finish;
-	wait_for(sub { hits($dvsim) > $hits }, 'the other has got the slot');
+	wait_for(sub { hits($dvsim) > $hits }, 'the other session got the slot');
 	my $third = waiting($ready[1], whoami($crm));
 	cancel($second);
-	goes_on($third, 'a wake-up is not spent on a cursor that nobody reads from');
-	is(scalar(split /\n/, $cursor->query('FETCH ALL FROM c')), 99, 'the cursor goes on when it is read from');
+	goes_on($third, 'a wake-up is not wasted on a cursor that is not being read');
+	is(scalar(split /\n/, $cursor->query('FETCH ALL FROM c')), 99, 'the cursor continues when it is read');
 	$cursor->query('COMMIT');
 	$cursor->close;
 	nothing_is_left('an idle cursor that waits');
 }
 
-# ---- slots of a backend that is elsewhere are lent on
+# ---- slots of a backend that is busy elsewhere are lent
 
 {
 	my $user = fresh();
@@ -209,14 +209,14 @@ free_slots('preloaded');
 	my $other = Session->new($node);
 	my $start = time;
 	$other->start(whoami($crm));
-	goes_on($other, 'which is lent on');
+	goes_on($other, 'which is lent');
 	cmp_ok(time - $start, '>=', 0.5, '... not at once');
-	is(pool($watcher, "$crm $user", 'in_flight'), 0, 'it is counted no longer');
+	is(pool($watcher, "$crm $user", 'in_flight'), 0, 'the slot is no longer counted for it');
 	is(scalar(split /\n/, $cursor->query('FETCH ALL FROM c')), 99, 'the cursor has all its rows');
 	$cursor->query('COMMIT');
-	nothing_is_left('after that');
+	nothing_is_left('then');
 
-	# not even if the owner waits for the one that waits for the slot
+	# even if the owner waits for the session that waits for the slot
 	$locker->query('BEGIN; UPDATE locked SET id = 2');
 	$cursor->query("BEGIN; DECLARE c CURSOR FOR $row; FETCH 1 FROM c");
 	$cursor->start('UPDATE locked SET id = 3');
@@ -225,14 +225,14 @@ free_slots('preloaded');
 			($watcher->value('SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $cursor->pid) // '') eq 'Lock';
 		},
 		'it waits for a lock');
-	is($locker->try(whoami($crm))->{rows}[0][0], 1, 'a lock and a slot make no deadlock');
+	is($locker->try(whoami($crm))->{rows}[0][0], 1, 'a lock and a slot cause no deadlock');
 	$locker->query('COMMIT');
 	$cursor->finish;
-	is(scalar(split /\n/, $cursor->query('FETCH ALL FROM c')), 99, 'both go on');
+	is(scalar(split /\n/, $cursor->query('FETCH ALL FROM c')), 99, 'both continue');
 	$cursor->query('ROLLBACK');
 	nothing_is_left('a lock and a slot');
 
-	# given back once, whatever becomes of the owner
+	# released once, even if the owner ends
 	for my $end ('ROLLBACK', 'terminate', 'CLOSE c')
 	{
 		my $owner = Session->new($node);
@@ -244,17 +244,17 @@ free_slots('preloaded');
 		{
 			my $pid = $owner->pid;
 			$watcher->value("SELECT pg_terminate_backend($pid)");
-			wait_for(sub { !kill 0, $pid }, 'it is gone');
+			wait_for(sub { !kill 0, $pid }, 'it has ended');
 		}
 		else { $owner->query($end); }
-		is(pool($watcher, "$crm $user", 'in_flight'), 1, '... the slot of another is still counted');
+		is(pool($watcher, "$crm $user", 'in_flight'), 1, '... the slot of the other session is still counted');
 		cancel($holder);
 		nothing_is_left($end);
 	}
 	$_->close for $cursor, $locker;
 }
 
-# ---- a COPY whose client pauses lends its slot on, and gets one from a cursor that nobody reads from
+# ---- a COPY whose client pauses lends its slot, and borrows one from an idle cursor
 
 sub copies_that_pause
 {
@@ -273,13 +273,13 @@ sub copies_that_pause
 		is(pool($watcher, "$crm $user", 'in_flight'), 1, "$how, pause $pause of a COPY: it holds a slot");
 		my $other = Session->new($node);
 		$other->start(whoami($crm));
-		goes_on($other, '... which is lent on');
+		goes_on($other, '... which is lent');
 	}
 	$cursor->query("BEGIN; DECLARE c CURSOR FOR $row; FETCH 1 FROM c");
 	is(pool($watcher, "$crm $user", 'in_flight'), 1, 'now a cursor holds the slot');
 	$copier->copy_end;
 	ok($copier->done(SOON), 'which is lent to the COPY');
-	is($copier->finish->{tag}, 'COPY 14', '... that comes to its end');
+	is($copier->finish->{tag}, 'COPY 14', '... which finishes');
 	$cursor->query('FETCH ALL FROM c; COMMIT');
 	is($watcher->query("SELECT count(*), count(DISTINCT name) FROM account WHERE name LIKE '$how %'"), '14|14', 'each row is written once');
 	nothing_is_left('a COPY that pauses');
@@ -288,10 +288,10 @@ sub copies_that_pause
 }
 copies_that_pause('preloaded');
 
-# ---- a cancel that a message for the log notices does not leave a request half-way
+# ---- a cancel noticed while a message is logged does not leave a request half sent
 
-# The cursor's request belongs to the outer transaction, and goes on after ROLLBACK TO.  The client
-# does not read, so the backend is stopped in one of the messages about that request.
+# The cursor's request belongs to the outer transaction, and continues after ROLLBACK TO.  The
+# client does not read, so the backend blocks in one of the messages about that request.
 {
 	my $user = fresh();
 	my $crm = server([$user], retry_after_buffer => 0, max_throttle_retries => -1, page_size => 1);
@@ -319,9 +319,9 @@ copies_that_pause('preloaded');
 	}
 }
 
-# ---- an Append that is called away does not keep what it was woken for
+# ---- an Append that does not respond gives up its wake-up
 
-# who waits looks for slots of backends that are elsewhere once in a second: that would be later
+# a waiting backend looks for slots of busy backends only once a second: that would be later
 {
 	my $user = fresh();
 	my $crm = server([$user], max_parallel => 1);
@@ -342,14 +342,14 @@ copies_that_pause('preloaded');
 			},
 			'the Append waits');
 		waiting($other, whoami($crm));
-		# stopped, it looks as if it waited for its scans
+		# stopped, it appears to wait for its scans
 		kill 'STOP', $append->pid if $event eq 'AppendReady';
 		my $start = time;
 		$watcher->value('SELECT pg_cancel_backend(' . $holder->pid . ')');
-		ok($other->done(SOON), 'a slot goes to the next one if an Append that was woken does not come');
+		ok($other->done(SOON), 'a slot goes to the next session if the woken Append does not take it');
 		$fastest = time - $start if time - $start < $fastest;
 		kill 'CONT', $append->pid;
-		is($_->finish->{sqlstate}, undef, '... and both go on') for $other, $append;
+		is($_->finish->{sqlstate}, undef, '... and both continue') for $other, $append;
 		$holder->finish;
 		$_->close for $holder, $other, $append;
 	}
@@ -357,7 +357,7 @@ copies_that_pause('preloaded');
 	nothing_is_left('an Append');
 }
 
-# ---- those that wait for another user are not in the way
+# ---- sessions that wait for another user do not delay others
 
 {
 	my ($one, $two) = (fresh(), fresh());
@@ -365,7 +365,7 @@ copies_that_pause('preloaded');
 
 	faults($dvsim, { app_user => $two, path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 120 });
 	my @waiting = map { Session->new($node) } 1 .. 4;
-	# one request is throttled; only then is it known that the others will wait
+	# one request is throttled; only then do the others know that they must wait
 	$waiting[0]->start(whoami($second));
 	wait_for(sub { pool($watcher, "$second $two", 'throttled') eq 't' }, 'it is throttled');
 	$_->start(whoami($second)) for @waiting[1 .. 3];
@@ -392,14 +392,14 @@ copies_that_pause('preloaded');
 	my $session = Session->new($node);
 	$session->start(whoami($small));
 	goes_on($session, 'max_parallel 1 does not wait for the requests of another server');
-	is(pool($watcher, "$large $user", "maximum_parallelism || ' ' || current_parallelism"), '20 20', '... nor does it bind the other server');
-	is(pool($watcher, "$small $user", "maximum_parallelism || ' ' || effective_limit || ' ' || limited_by"), '1 1 maximum', 'its own is shown as it is');
+	is(pool($watcher, "$large $user", "maximum_parallelism || ' ' || current_parallelism"), '20 20', '... and does not limit the other server');
+	is(pool($watcher, "$small $user", "maximum_parallelism || ' ' || effective_limit || ' ' || limited_by"), '1 1 maximum', 'the view shows its own ceiling');
 	my $second = ready($small);
 	my $own = holder($small, $user);
 	waiting($second, whoami($small));
 	ok(!$second->done(0.2), 'its second request waits for its first');
 	cancel($own);
-	goes_on($second, 'until that is done');
+	goes_on($second, 'until that ends');
 	cancel(@held);
 	nothing_is_left('ceilings');
 }
@@ -413,15 +413,15 @@ copies_that_pause('preloaded');
 	my $r = Session->new($node)->try(whoami($crm));
 
 	is($r->{sqlstate}, '53400', 'slot_timeout: an error');
-	like($r->{message}, qr/all request slots of the application users remained in use for 0\.3 s, the value of "slot_timeout"/, 'in words of its own');
-	like($r->{hint}, qr/Add application users/, 'and what to do');
-	cmp_ok($r->{seconds}, '>=', 0.3, 'not before its time');
+	like($r->{message}, qr/all request slots of the application users remained in use for 0\.3 s, the value of "slot_timeout"/, 'with its own message');
+	like($r->{hint}, qr/Add application users/, 'and a hint');
+	cmp_ok($r->{seconds}, '>=', 0.3, 'not too early');
 	cancel($holder);
-	is($watcher->value(whoami($crm)), 1, 'when a slot is free there is none');
+	is($watcher->value(whoami($crm)), 1, 'once a slot is free there is no error');
 	nothing_is_left('slot_timeout');
 }
 
-# ---- round_robin passes over who is throttled
+# ---- round_robin skips throttled users
 
 {
 	my @two = (fresh(), fresh());
@@ -434,14 +434,14 @@ copies_that_pause('preloaded');
 	clear_faults($dvsim);
 }
 
-# ---- backends that do not run: stopped by a signal, in a debugger
+# ---- stopped backends: by a signal, or in a debugger
 
 {
 	my $user = fresh();
 	my $crm = server([$user], max_parallel => 1);
 	my ($first, $second, $third) = map { ready($crm) } 1 .. 3;
 
-	# what the first is woken for is passed on
+	# its wake-up is passed on
 	my $hits = hits($dvsim);
 	faults($dvsim, { app_user => $user, path => 'WhoAmI', action => 'delay', delay_ms => 1000 });
 	my $holder = Session->new($node);
@@ -449,10 +449,10 @@ copies_that_pause('preloaded');
 	wait_for(sub { hits($dvsim) > $hits }, 'a request is under way');
 	waiting($_, whoami($crm)) for $first, $second, $third;
 	kill 'STOP', $first->pid;
-	goes_on($holder, 'its answer comes');
-	goes_on($_, 'a slot that is free is not kept for a backend that is stopped') for $second, $third;
+	goes_on($holder, 'its answer arrives');
+	goes_on($_, 'a free slot is not kept for a stopped backend') for $second, $third;
 	kill 'CONT', $first->pid;
-	goes_on($first, '... which goes on when it runs again');
+	goes_on($first, '... which continues when it runs again');
 
 	# the same when all of them wait for a throttle to end
 	($first, $second, $third) = map { ready($crm) } 1 .. 3;
@@ -465,7 +465,7 @@ copies_that_pause('preloaded');
 	kill 'STOP', $first->pid;
 	goes_on($_, 'nor when a throttle ends') for $second, $third;
 	kill 'CONT', $first->pid;
-	goes_on($first, '... and it goes on itself');
+	goes_on($first, '... and it continues itself');
 	clear_faults($dvsim);
 	nothing_is_left('stopped backends');
 }
@@ -477,31 +477,31 @@ copies_that_pause('preloaded');
 	my $crm = server([$user], max_throttle_retries => -1, max_parallel => 4);
 	my $offset = log_size($node);
 	my $session = Session->new($node);
-	# does not wait for throttles to end, and has four slots whatever the rate control says
+	# the server does not wait for throttles, and has four slots whatever the rate control allows
 	my $eager = server([$user], throttle_tracking => 'off', adaptive_rate => 'off', max_parallel => 4);
 	my $second = ready($eager);
 
 	faults($dvsim, { app_user => $user, path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 0, times => 0 });
 	$session->start(whoami($crm));
 	wait_for(sub { log_since($node, $offset) =~ /circuit breaker of application user "$crm $user" of server "$crm" has opened/ },
-		'the circuit breaker opens, which is in the log');
-	is(pool($watcher, "$crm $user", "effective_limit || ' ' || limited_by"), '0 circuit breaker', 'limited_by says so');
+		'the circuit breaker opens, and the log says so');
+	is(pool($watcher, "$crm $user", "effective_limit || ' ' || limited_by"), '0 circuit breaker', 'limited_by shows it');
 	is(pool($watcher, "$crm $user", 'last_retry_after'), '00:00:00', 'the last Retry-After is shown');
 	clear_faults($dvsim);
 	my $probe = holder($eager, $user);
 	waiting($second, whoami($eager));
-	ok(!$second->done(0.2), 'as long as it is open only one request at a time is sent');
+	ok(!$second->done(0.2), 'while it is open, only one request at a time is sent');
 	is(pool($watcher, "$eager $user", 'in_flight'), 1, '... although there are four slots');
 	is($watcher->value("SELECT dataverse.reset_pool('$crm', '$crm $user')"), 1, 'reset_pool of one user');
 	is(pool($watcher, "$crm $user", 'limited_by'), 'maximum', 'closes it');
-	goes_on($session, 'and who waited goes on');
-	goes_on($second, '... beside the request that still hangs');
+	goes_on($session, 'and the waiting session continues');
+	goes_on($second, '... although the other request still hangs');
 	cancel($probe);
 	is($watcher->try("SELECT dataverse.reset_pool('$crm', 'nobody')")->{sqlstate}, '42704', 'an unknown name is an error');
 	nothing_is_left('circuit breaker');
 }
 
-# ---- not preloaded: the memory is made on first use
+# ---- not preloaded: the memory is allocated on first use
 
 $watcher->close;
 preload($node, 0);

@@ -1,6 +1,6 @@
 # throttle.pl
-#		Throttles: all backends see them at once and wait as long as the service
-#		asks, but not longer, within the bounds that are set.
+#		Throttles: all backends see them at once, and wait as long as the service
+#		demands but no longer, within the configured bounds.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -23,7 +23,7 @@ my $dvsim = Dvsim->start(map { ('--app-user', "$_:secret of $_") } @users);
 my $node = new_node('throttle', preload => 1);
 my $serial = 0;
 
-# Creates a server with this many application users that have not been used before.
+# Creates a server with this number of unused application users.
 sub fresh_server
 {
 	my ($n, %options) = @_;
@@ -39,7 +39,7 @@ sub fresh_server
 		$mapping{"client_secret$suffix"} = "secret of $user";
 		$mapping{"name$suffix"} = "$name number $i";
 	}
-	# the 429s of fault rules contradict the budgets that dvsim reports
+	# 429s of fault rules contradict the budgets that dvsim reports
 	create_server($node, $name,
 		{ url => $dvsim->base, retry_after_buffer => '100ms', budget_pacing => 'off', %options },
 		\%mapping);
@@ -82,33 +82,33 @@ for my $preload (1, 0)
 	my $a = Session->new($node, options => '-c client_min_messages=debug1');
 	my $b = Session->new($node);
 
-	# ---- a throttle that one backend sees reroutes the others at once
+	# ---- a throttle seen by one backend redirects the others at once
 
 	my ($crm, $first, $second) = fresh_server(2);
 	my $offset = log_size($node);
 
 	throttle($first, retry_after => 300);
 	my $r = $a->try(whoami($crm));
-	is($r->{rows}[0][0], "$crm number 2", "$how: who is throttled goes on with the other user");
+	is($r->{rows}[0][0], "$crm number 2", "$how: a throttled request continues with the other user");
 	cmp_ok($r->{seconds}, '<', 30, 'without waiting');
 	like(
 		join("\n", map { $_->{message} } @{ $r->{notices} }),
 		qr/request continues with application user "$crm number 2"/,
-		'and says so to who listens');
-	is($b->value(whoami($crm)), "$crm number 2", 'the other backend avoids it, too')
+		'and reports it to its client');
+	is($b->value(whoami($crm)), "$crm number 2", 'the other backend avoids the user as well')
 	  for 1 .. 3;
 	is(scalar(attempts($first)), 1, 'so the throttled user has sent one request');
 	is(pool($b, "$crm number 1", 'throttled'), 't', 'the view says that it is throttled');
 	is( pool($b, "$crm number 1",
 			q{throttled_until - now() BETWEEN '290 s' AND '301 s' AND effective_limit = 0 AND limited_by = 'throttle'}),
-		't', 'how long and what that means');
+		't', 'for how long and why');
 	is(pool($b, "$crm number 1", 'this_session_only'), 'f', 'to all sessions');
 	is(pool($b, "$crm number 1", q{throttles->>'0x80072322'}), 1, 'by which limit');
 	is( $b->query(
 			"SELECT users, throttled_users, total_throttle_events, total_backoff > '299 s' FROM dataverse.pool_summary WHERE server = '$crm'"
 		),
 		'2|1|1|t',
-		'the summary has it');
+		'the summary shows it');
 	is( $b->query(
 			"SELECT name, code, retry_after, fallback, operation FROM dataverse.throttle_history WHERE server = '$crm'"
 		),
@@ -120,12 +120,12 @@ for my $preload (1, 0)
 		qr/Dataverse throttled application user "$crm number 1" of server "$crm"\n.*DETAIL:  Attempt 1 was refused with code 0x80072322 and a Retry-After of 300 s\.  0 of 3 retries have been used\.\n/,
 		'the log names user, code, Retry-After and attempt');
 
-	# ---- starting over is up to the owner
+	# ---- the owner can reset the pool
 
-	is($a->value("SELECT dataverse.reset_pool('$crm')"), 2, 'reset_pool says how many users');
-	is(pool($b, "$crm number 1", 'throttled'), 'f', 'and the throttle is forgotten');
+	is($a->value("SELECT dataverse.reset_pool('$crm')"), 2, 'reset_pool returns the number of users');
+	is(pool($b, "$crm number 1", 'throttled'), 'f', 'and the throttle is cleared');
 	is(pool($b, "$crm number 1", 'throttles'), '{"0x80072322": 1}', 'but not the counters');
-	$a->value("SELECT dataverse.reset_stats('$crm')");
+	$a->value("reset_stats resets those");
 	is( pool($b, "$crm number 1", "throttles || (SELECT coalesce(jsonb_agg(code), '{}') FROM dataverse.throttle_history WHERE server = '$crm')"),
 		'{}', 'that is reset_stats');
 
@@ -143,10 +143,10 @@ for my $preload (1, 0)
 	%used = map { ($_->value(whoami($crm)) => 1) } $a, $b, $a, $b, $a, $b;
 	is(join(' ', sort keys %used),
 		"$crm number 1 $crm number 2 $crm number 3",
-		'when the throttle has ended it is used again');
+		'after the throttle the user is used again');
 	my @of_first = attempts($three[0]);
 	is($of_first[0]{status}, 429, 'the throttle was on its first request');
-	cmp_ok($of_first[1]{at} - $of_first[0]{at}, '>=', 2, 'and its second came when it might');
+	cmp_ok($of_first[1]{at} - $of_first[0]{at}, '>=', 2, 'and its second at the earliest possible time');
 
 	# ---- many backends wait for one user, and all are served when the throttle ends
 
@@ -155,16 +155,16 @@ for my $preload (1, 0)
 	my @many = map { Session->new($node) } 1 .. 6;
 	$_->start(whoami($crm)) for @many;
 	is(join(' ', map { $_->finish->{rows}[0][0] // 'failed' } @many),
-		join(' ', ("$crm number 1") x 6), "$how: waiting is transparent to all that wait");
+		join(' ', ("$crm number 1") x 6), "$how: the wait is transparent to all sessions");
 	is(pool($b, "$crm number 1", 'in_flight'), 0, 'nothing is left in flight');
 	$_->close for @many;
 }
 
-# what follows needs more users than there is room for without preloading
+# the rest needs more users than fit without preloading
 preload($node, 1);
 my $session = Session->new($node);
 
-# ---- a wait is as long as the service says, plus buffer and jitter
+# ---- the wait is as long as the service demands, plus buffer and jitter
 
 for my $how ('seconds', 'a date')
 {
@@ -187,7 +187,7 @@ for my $how ('seconds', 'a date')
 		't', 'and in the view');
 }
 
-# ---- the default buffer is a second, and up to a second more
+# ---- the default buffer is one second, plus up to another second
 
 {
 	my ($crm, $user) = fresh_server(1);
@@ -219,7 +219,7 @@ for my $how ('seconds', 'a date')
 		'and a mark in the history');
 }
 
-# ---- 503 with Retry-After is a throttle, too
+# ---- 503 with Retry-After is a throttle as well
 
 {
 	my ($crm, $user) = fresh_server(1);
@@ -227,7 +227,7 @@ for my $how ('seconds', 'a date')
 	throttle($user, status => 503, code => '', retry_after => 1);
 	$session->value(whoami($crm));
 	my @at = attempts($user);
-	cmp_ok($at[1]{at} - $at[0]{at}, '>=', 1.1, '503 with Retry-After is waited for, too');
+	cmp_ok($at[1]{at} - $at[0]{at}, '>=', 1.1, '503 with Retry-After is waited for as well');
 	is(pool($session, "$crm number 1", 'throttles'), '{"429": 1}', 'and counted');
 }
 
@@ -240,10 +240,10 @@ for my $how ('seconds', 'a date')
 	my $r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '53400', 'more than the tolerance: an error');
 	like($r->{message}, qr/throttled for another 600 s, which exceeds "max_retry_after_tolerance"/,
-		'that says why');
+		'that gives the reason');
 	like($r->{detail}, qr/^Dataverse code 0x80072322, Retry-After 600 s, application user "$crm number 1", attempts 1\.$/,
-		'who was throttled, how, and for how long');
-	like($r->{hint}, qr/Add application users/, 'and what to do');
+		'the user, the code, and the duration');
+	like($r->{hint}, qr/Add application users/, 'and a hint');
 	cmp_ok($r->{seconds}, '<', 9, 'at once');
 	$r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '53400', 'the next request fails');
@@ -255,7 +255,7 @@ for my $how ('seconds', 'a date')
 	# within the tolerance, the request waits
 	($crm, $user) = fresh_server(1, max_retry_after_tolerance => '10s');
 	throttle($user, retry_after => 1);
-	is($session->value(whoami($crm)), "$crm number 1", 'less than the tolerance is waited');
+	is($session->value(whoami($crm)), "$crm number 1", 'a shorter throttle is waited for');
 }
 
 # ---- bounds: retries
@@ -267,25 +267,25 @@ for my $how ('seconds', 'a date')
 
 	faults($dvsim, { %refused, retry_after => 0, times => 2 }, { %refused, retry_after => 30 });
 	my $r = $session->try(whoami($crm));
-	like($r->{detail}, qr/Retry-After 30 s, .*attempts 3/, 'the last attempt is told to wait');
-	cmp_ok($r->{seconds}, '<', 20, 'nobody waits after the last attempt');
+	like($r->{detail}, qr/Retry-After 30 s, .*attempts 3/, 'the last attempt is throttled');
+	cmp_ok($r->{seconds}, '<', 20, 'no wait follows the last attempt');
 	clear_faults($dvsim);
 	($crm, $user) = fresh_server(1, max_throttle_retries => 2, retry_after_buffer => '10ms');
 	throttle($user, retry_after => 0, times => 0);
 	$r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '53400', 'throttled more often than allowed: an error');
 	like($r->{message}, qr/could not identify the application user on server "$crm": Number of requests exceeded/,
-		'with the words of the service');
+		'with the message of the service');
 	like($r->{detail}, qr/Dataverse code 0x80072322, HTTP status 429, Retry-After 0 s, .*"$crm number 1", attempts 3/,
 		'code, Retry-After, user and attempts');
 	ok($r->{hint}, 'and a hint');
 	is(scalar(attempts($user)), 3, 'one request and two retries');
 	clear_faults($dvsim);
 
-	# without a limit, the request is repeated until it is canceled
+	# without a limit, the request is retried until it is canceled
 	($crm, $user) = fresh_server(1, max_throttle_retries => -1, retry_after_buffer => '10ms');
 	throttle($user, retry_after => 0, times => 4);
-	is($session->value(whoami($crm)), "$crm number 1", 'without a bound it goes on');
+	is($session->value(whoami($crm)), "$crm number 1", 'without a bound it continues');
 	is(scalar(attempts($user)), 5, 'until it succeeds');
 }
 
@@ -305,7 +305,7 @@ for my $how ('seconds', 'a date')
 	  or diag $failed[0]{message};
 	is(in_flight($session), 0, 'and nothing is left in flight');
 	my %count = map { ($_ => scalar(grep { $_->{status} == 429 } attempts($_))) } @two;
-	cmp_ok($count{ $two[0] } + $count{ $two[1] }, '>=', 20, 'there were many');
+	cmp_ok($count{ $two[0] } + $count{ $two[1] }, '>=', 20, 'many requests were throttled');
 	is(pool($session, "$crm number 1", q{throttles->>'0x80072326'}), $count{ $two[0] }, 'the pool has counted them');
 	is(pool($session, "$crm number 2", q{throttles->>'0x80072321'}), $count{ $two[1] }, 'all');
 	is($session->value("SELECT count(*) FROM dataverse.throttle_history WHERE server = '$crm'"),
@@ -314,7 +314,7 @@ for my $how ('seconds', 'a date')
 	$_->close for @sessions;
 }
 
-# ---- a date means what the clock of the service says
+# ---- a date is relative to the clock of the service
 
 {
 	my $slow = RawServer->start(sub {
@@ -325,7 +325,7 @@ for my $how ('seconds', 'a date')
 			'Date: Sun, 06 Nov 1994 08:49:37 GMT', 'Retry-After: Sun, 06 Nov 1994 08:50:07 GMT');
 	});
 	create_server($node, 'slow', { url => $slow->base, max_retry_after_tolerance => '10s' }, { client_id => 'slow', client_secret => 'x', name => 'slow' });
-	is($session->try(whoami('slow'))->{sqlstate}, '53400', 'a date that is half a minute after that of the answer is beyond the tolerance');
+	is($session->try(whoami('slow'))->{sqlstate}, '53400', 'a date half a minute after the date of the answer exceeds the tolerance');
 	is(pool($session, 'slow', 'last_retry_after'), '00:00:30', '... as the pool shows');
 }
 
@@ -338,7 +338,7 @@ for my $how ('seconds', 'a date')
 		return join ' ', map { $session->value(whoami($crm)) =~ /(\d+)$/ } 1 .. 6;
 	};
 
-	like($in_turn->(), qr/^(\d) (?!\1)(\d) 3 \1 \2 3$/, 'throttle_aware takes who was used least recently');
+	like($in_turn->(), qr/^(\d) (?!\1)(\d) 3 \1 \2 3$/, 'throttle_aware takes the least recently used user');
 	$session->query("ALTER SERVER $crm OPTIONS (ADD selection 'round_robin')");
 	is($in_turn->(), '1 2 3 1 2 3', 'round_robin takes them in turn');
 
@@ -348,18 +348,18 @@ for my $how ('seconds', 'a date')
 	my $hits = hits($dvsim);
 	$holder->start(whoami($crm));
 	wait_for(sub { hits($dvsim) > $hits }, 'a request hangs');
-	is($session->value(whoami($crm)), "$crm number 2", 'least_connections avoids who is busy')
+	is($session->value(whoami($crm)), "$crm number 2", 'least_connections avoids a busy user')
 	  || diag $session->query("SELECT name, in_flight, effective_limit, limited_by, throttled, requests, failures, retries FROM dataverse.pool WHERE server = '$crm' ORDER BY 1")
 	  for 1 .. 2;
 	$session->value('SELECT pg_cancel_backend(' . $holder->pid . ')');
 	$holder->finish;
 	$holder->close;
-	ok(wait_for(sub { $session->value(whoami($crm)) eq "$crm number 1" }, 'its token'), 'and takes the first of those that are not');
+	ok(wait_for(sub { $session->value(whoami($crm)) eq "$crm number 1" }, 'its token'), 'and takes the first of the idle ones');
 	is($session->value(whoami($crm)), "$crm number 1", '... each time');
 	clear_faults($dvsim);
 }
 
-# ---- tracking can be switched off: then only the throttled request waits
+# ---- without tracking, only the throttled request waits
 
 {
 	my ($crm, $user) = fresh_server(1, throttle_tracking => 'off');
@@ -368,15 +368,15 @@ for my $how ('seconds', 'a date')
 	throttle($user, retry_after => 6);
 	$session->start(whoami($crm));
 	wait_event($other, $session->pid, 'DataverseBackoff');
-	wait_for(sub { scalar(attempts($user)) == 1 }, 'the throttle came');
+	wait_for(sub { scalar(attempts($user)) == 1 }, 'the throttle arrives');
 	my $r = $other->try(whoami($crm));
-	is($r->{rows}[0][0], "$crm number 1", 'throttle_tracking off: others go on');
+	is($r->{rows}[0][0], "$crm number 1", 'throttle_tracking off: others continue');
 	cmp_ok($r->{seconds}, '<', 3, 'throttle_tracking off: at once');
 	ok(!$session->done, 'while it waits');
 	is(pool($other, "$crm number 1", 'throttled'), 'f', 'and the view shows no throttle');
-	is($session->finish->{rows}[0][0], "$crm number 1", 'until it succeeds');
+	is($session->finish->{rows}[0][0], "$crm number 1", 'until the request succeeds');
 	my @at = attempts($user);
-	cmp_ok($at[2]{at} - $at[0]{at}, '>=', 6.1, 'as late as it was told');
+	cmp_ok($at[2]{at} - $at[0]{at}, '>=', 6.1, 'at the required time');
 	$other->close;
 }
 

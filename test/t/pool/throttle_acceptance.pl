@@ -93,7 +93,7 @@ sub throttle
 	return faults($dvsim, { status => 429, code => $code, message => $names{$code}, path => $path, %rule });
 }
 
-# Starts over with the contents that must exist before a statement.
+# Restores the contents that a statement requires.
 sub prepare
 {
 	my ($o) = @_;
@@ -104,7 +104,7 @@ sub prepare
 	return;
 }
 
-# A user takes part once the session has a token of it, and each of them is to be throttled.
+# A user is used only once the session has a token for it, and each of them must be throttled.
 my $all_take_part = q{DO $$
 DECLARE
 	seen text[] := '{}';
@@ -150,7 +150,7 @@ for my $o (@operations)
 {
 	for my $i (0 .. $#codes)
 	{
-		# another user for each code, so that a record of the wrong one is noticed
+		# a different user for each code, so that a record of the wrong user is noticed
 		my ($code, $app) = ($codes[$i], 'app' . ($i + 1));
 		my $what = "$o->{name}, $code";
 		my ($since, $log, $r, @writes, $throttled);
@@ -164,23 +164,23 @@ for my $o (@operations)
 		@writes = writes($since, $o->{path});
 		($throttled) = grep { $_->{status} == 429 } @writes;
 
-		# dvsim's own numbers: the rule has acted once
+		# by dvsim's count, the rule has fired once
 		is_deeply(user_stats($dvsim, $app)->{throttles}, { $code => 1 }, "criterion 1: $what is detected: it was sent");
 		is(pool($watcher, $app, 'throttles'), qq({"$code": 1}), "criterion 1: $what: and counted by its code");
 		is( $watcher->query("SELECT name, code, retry_after, fallback, operation FROM dataverse.throttle_history"),
 			"$app|$code|00:01:17|f|$o->{operation}",
 			"criteria 2 and 3: $what: Retry-After is extracted, the event recorded");
 		is( pool($watcher, $app, "throttled_until - now() BETWEEN '60 s' AND '79 s'"), 't',
-			"criterion 2: $what: as long as the service said");
+			"criterion 2: $what: for as long as the service said");
 		is(scalar(grep { $_->{user} eq $app && $_->{at} > $throttled->{at} + 0.5 } @writes),
-			0, "criterion 4: $what: no more requests of a throttled user");
+			0, "criterion 4: $what: the throttled user gets no more requests");
 		cmp_ok(scalar(grep { $_->{user} ne $app && $_->{status} < 300 } @writes),
 			'>=', 1, "criterion 4: $what: the other users do the work");
 		cmp_ok($r->{seconds}, '<', 20, sprintf 'criterion 5: %s: at once (%.2f s)', $what, $r->{seconds});
 		like(
 			join("\n", map { $_->{message} } @{ $r->{notices} }),
 			qr/request continues with application user "(?!$app")app[1-3]"/,
-			"criterion 5: $what: the same request goes on with another user");
+			"criterion 5: $what: the same request continues with another user");
 		is($watcher->query('SELECT users, throttled_users, total_throttle_events FROM dataverse.pool_summary'),
 			'3|1|1', "criteria 8 and 9: $what: the summary");
 		like(
@@ -190,7 +190,7 @@ for my $o (@operations)
 	}
 }
 
-# ---- all users throttled: wait for the first one to become free, and go on
+# ---- all users throttled: wait for the first one to become free, then continue
 
 for my $o (@operations)
 {
@@ -209,7 +209,7 @@ for my $o (@operations)
 	{
 		$until{ $write->{user} } //= $write->{at} + $retry_after{ $write->{user} };
 	}
-	is(join(' ', sort keys %until), 'app1 app2 app3', "$what: they were");
+	is(join(' ', sort keys %until), 'app1 app2 app3', "$what: all were throttled");
 	is(scalar(grep { $_->{status} != 429 && $_->{at} < ($until{ $_->{user} } // 0) && $_->{at} > $until{ $_->{user} } - $retry_after{ $_->{user} } + 0.5 } @writes),
 		0, "criterion 6: $what: nothing is sent before the time has passed");
 	cmp_ok($r->{seconds}, '>=', 1, sprintf 'criterion 6: %s: it waits (%.2f s)', $what, $r->{seconds});
@@ -232,7 +232,7 @@ for my $o (@operations)
 	throttle($codes[1], $o->{path}, retry_after => 0, times => 0);
 	$r = write_rows($o);
 	is($r->{sqlstate}, '53400', 'criterion 7: throttled more often than allowed: an error');
-	like($r->{message}, qr/could not insert into foreign table "new_meter" on server "crm"/, 'criterion 7: that says what failed')
+	like($r->{message}, qr/could not insert into foreign table "new_meter" on server "crm"/, 'criterion 7: that names the failed operation')
 	  || diag explain $r;
 	like("$r->{message} $r->{detail}", qr/Combined execution time/, 'criterion 7: in the words of the service');
 	like($r->{detail}, qr/$codes[1]/, 'criterion 7: with the code');
@@ -243,14 +243,14 @@ for my $o (@operations)
 	cmp_ok(scalar @writes, '<=', 3 * $n / WriteTest::BATCH, 'criterion 7: no endless loop');
 	$since = mark();
 	$r = $w->run($w->insert('standard', 2, WriteTest::BATCH, given => 1));
-	is($r->{sqlstate}, '53400', 'criterion 7: a single request, likewise');
+	is($r->{sqlstate}, '53400', 'criterion 7: the same for a single request');
 	is(scalar(writes($since, $o->{path})), 3, 'criterion 7: which is sent three times: two retries are allowed');
 	is(in_flight($watcher), 0, 'criterion 7: no slot is held');
 	$w->set(max_throttle_retries => undef);
 	clear_faults($dvsim);
 }
 
-# ---- current: the number of throttled users falls when their time is over
+# ---- current: the number of throttled users decreases as throttles end
 
 {
 	my $o = $operations[0];
@@ -262,7 +262,7 @@ for my $o (@operations)
 	all_written($o, 'two of three', $r);
 	is($watcher->value('SELECT throttled_users FROM dataverse.pool_summary'), 2, 'criterion 8: two users are throttled');
 	wait_for(sub { $watcher->value('SELECT throttled_users FROM dataverse.pool_summary') == 0 }, 'it ends');
-	is($watcher->value('SELECT total_throttle_events FROM dataverse.pool_summary'), 2, 'criterion 9: what has been stays counted');
+	is($watcher->value('SELECT total_throttle_events FROM dataverse.pool_summary'), 2, 'criterion 9: past throttles stay counted');
 }
 
 # ---- configured
@@ -281,7 +281,7 @@ for my $o (@operations)
 		'00:00:33|t', 'criterion 11: fallback_retry_after is assumed');
 	$w->set(fallback_retry_after => undef);
 
-	# no tracking: no other request learns of it
+	# no tracking: other requests do not know about it
 	prepare($o);
 	$w->set(throttle_tracking => 'off');
 	throttle($codes[0], $o->{path}, app_user => 'app1', retry_after => 1);
@@ -310,7 +310,7 @@ for my $o (@operations)
 	clear_faults($dvsim);
 }
 
-# ---- routing over three users: one is throttled, the others go on, and it comes back (R052)
+# ---- routing over three users: one is throttled, the others continue, and it returns (R052)
 
 {
 	my $what = 'criterion 13: three users';
@@ -381,7 +381,7 @@ $w->stop;
 	cmp_ok($throttles, '>=', 3, "criterion 14: it was throttled ($throttles times)");
 	is(scalar(() = log_since($load->node, $log) =~ /Dataverse throttled application user/g),
 		$throttles, 'criterion 14: and each throttle is in the log');
-	# 100 requests in 3 s for each of three users, once more at the start
+	# 100 requests in 3 s for each of three users, plus an initial burst
 	my $possible = 3 * (100 + 100 / 3 * $seconds);
 	cmp_ok($admitted / $possible, '>', 0.5,
 		sprintf 'criterion 14: throughput: %d requests in %.1f s, %.0f %% of what the limits let through, %d throttles',

@@ -1,6 +1,6 @@
 # tokens.pl
 #		Tokens: all kinds of credentials, renewal in time and after a refusal,
-#		errors that say what to do.  Also TLS.
+#		helpful errors.  TLS as well.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -37,7 +37,7 @@ sub server
 
 sub whoami { return "SELECT application_user FROM dataverse.whoami('$_[0]')"; }
 
-# Returns "kind status" of each request that has arrived since then.
+# Returns "kind status" of each request since then.
 sub arrived
 {
 	my ($since) = @_;
@@ -64,12 +64,12 @@ $dvsim = Dvsim->start('--token-lifetime', '2s', '--latency', 'other=5ms', '--dop
 		  END LOOP;
 		END \$\$}) for @sessions;
 	my @failed = grep { defined $_->{sqlstate} } map { $_->finish } @sessions;
-	is(scalar @failed, 0, 'tokens expire again and again under load, and every request succeeds')
+	is(scalar @failed, 0, 'tokens expire repeatedly under load, and every request succeeds')
 	  or diag $failed[0]{message};
 	my $stats = user_stats($dvsim, 'app1');
 	cmp_ok($stats->{requests}{other}, '>', 200, "$stats->{requests}{other} requests");
 	cmp_ok($stats->{requests}{token}, '>=', 8, 'every session renews its token');
-	cmp_ok($stats->{requests}{token}, '<=', 24, "and not more often than it must ($stats->{requests}{token} times)");
+	cmp_ok($stats->{requests}{token}, '<=', 24, "and not more often than necessary ($stats->{requests}{token} times)");
 	my %seen;
 	$seen{$_}++ for arrived(0);
 	cmp_ok($seen{'other 401'} // 0, '<=', 0.01 * $stats->{requests}{other}, 'before the service refuses it');
@@ -102,15 +102,15 @@ $dvsim = Dvsim->start(
 	$session->query("SELECT dataverse.request('$crm', 'GET', 'WhoAmI') FROM generate_series(1, 30)");
 	is(user_stats($dvsim, 'app1')->{requests}{token}, 1, 'thirty requests, one token');
 
-	# ---- one 401: the request is repeated with a new token
+	# ---- one 401: the request is retried with a new token
 
 	my $since = mark();
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' });
-	is($session->value(whoami($crm)), 'app1', '401: the request succeeds in the end');
+	is($session->value(whoami($crm)), 'app1', '401: the request finally succeeds');
 	is_deeply([ arrived($since) ], [ 'other 401', 'token 200', 'other 200' ], 'with a new token');
 	is($session->value("SELECT retries FROM dataverse.pool WHERE server = '$crm'"), '{"token": 1}', 'which is counted');
 
-	# ---- tokens that expire twice in a row: the second has never worked
+	# ---- tokens that expire twice in a row: the second was never accepted
 
 	$since = mark();
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token', times => 2 });
@@ -122,13 +122,13 @@ $dvsim = Dvsim->start(
 	$since = mark();
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token', times => 0 });
 	my $r = $session->try(whoami($crm));
-	is($r->{sqlstate}, '28000', '401 for ever: an error');
+	is($r->{sqlstate}, '28000', '401 every time: an error');
 	like($r->{message}, qr/could not identify the application user on server "$crm": /, 'that says so');
 	is_deeply([ arrived($since) ], [ 'other 401', ('token 200', 'other 401') x 3 ], 'and no endless loop');
 	clear_faults($dvsim);
-	is($session->value(whoami($crm)), 'app1', 'the next request tries anew');
+	is($session->value(whoami($crm)), 'app1', 'the next request tries again');
 
-	# ---- one for each user: all tokens may have expired, as after a restart of the service
+	# ---- one refusal for each user: all tokens may have expired, as after a restart of the service
 
 	my $two = server({ client_id => 'app2', client_secret => 'secret2', client_id_2 => 'app3', client_secret_2 => 'secret3' });
 	$session->value(whoami($two)) for 1, 2;
@@ -137,30 +137,30 @@ $dvsim = Dvsim->start(
 	like($session->try(whoami($two))->{rows}[0][0] // 'failed', qr/^app[23]$/, 'two users, both tokens refused: the request succeeds');
 	is_deeply([ grep { !/^token/ } arrived($since) ], [ 'other 401', 'other 401', 'other 200' ], 'after one refusal of each');
 
-	# ---- one in a row: a request that takes long may get another one
+	# ---- one refusal in a row: a request that takes long may get another one
 
 	$since = mark();
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' }, { path => 'WhoAmI', status => 503, after => 1 },
 		{ path => 'WhoAmI', action => 'expire_token', after => 2 });
 	is($session->value(whoami($crm)), 'app1', '401, then 503, then 401: the request succeeds');
-	is_deeply([ grep { !/^token/ } arrived($since) ], [ 'other 401', 'other 503', 'other 401', 'other 200' ], 'in the end');
+	is_deeply([ grep { !/^token/ } arrived($since) ], [ 'other 401', 'other 503', 'other 401', 'other 200' ], 'finally');
 	clear_faults($dvsim);
 
-	# ---- the token endpoint has errors
+	# ---- errors of the token endpoint
 
 	my $fresh = Session->new($node);
 	$since = mark();
 	faults($dvsim, { path => '/token', status => 503 });
-	is($fresh->value(whoami($crm)), 'app1', '503 of the token endpoint is tried again');
+	is($fresh->value(whoami($crm)), 'app1', '503 of the token endpoint is retried');
 	is_deeply([ arrived($since) ], [ 'other 503', 'token 200', 'other 200' ], 'once');
 	$fresh->close;
 
-	# a web server that issues no tokens at all
+	# a web server that issues no tokens
 	$fresh = Session->new($node);
 	$since = mark();
 	faults($dvsim, { path => '/token', status => 501 });
 	like($fresh->try(whoami($crm))->{hint}, qr/Check options "authority"/, '501 is the wrong address');
-	is_deeply([ arrived($since) ], ['other 501'], 'and is not tried again');
+	is_deeply([ arrived($since) ], ['other 501'], 'and is not retried');
 	$fresh->close;
 }
 
@@ -171,15 +171,15 @@ $dvsim = Dvsim->start(
 	my $r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '28000', 'wrong secret: an error');
 	like($r->{message}, qr/could not get a token for application user "app1": AADSTS7000215: Invalid client secret/,
-		'in the words of the authority');
+		'with the message of the authority');
 	like($r->{hint}, qr/Check option "client_secret" of the user mapping/, 'with a hint');
 	is_deeply(
 		[ split /\|/, $session->query("SELECT application_user, ok, error ~ 'AADSTS7000215', hint ~ 'client_secret' FROM dataverse.test_connection('$crm')") ],
 		[ 'app1', 'f', 't', 't' ],
-		'test_connection has it in a row');
+		'test_connection returns it in a row');
 
 	$session->query("ALTER USER MAPPING FOR PUBLIC SERVER $crm OPTIONS (SET client_secret 'secret1')");
-	is($session->value(whoami($crm)), 'app1', 'put right, it works at once');
+	is($session->value(whoami($crm)), 'app1', 'once corrected, it works at once');
 
 	$r = $session->try(whoami(server({ client_id => 'unknown', client_secret => 'x' })));
 	like($r->{message}, qr/AADSTS700016: /, 'unknown client id');
@@ -220,12 +220,12 @@ $dvsim = Dvsim->start(
 	$crm = server({ client_id => 'app2', client_secret => 'wrong', client_id_2 => 'app3', client_secret_2 => 'secret3' });
 	is($session->value(whoami($crm)), 'app3', 'one of two users gets no token: the other is used') for 1 .. 3;
 	like(log_since($node, $offset), qr/application user "app2" of server "$crm" is set aside.*?DETAIL:  AADSTS7000215/s,
-		'and the log tells');
+		'and the log says so');
 	is($session->query("SELECT application_user, ok FROM dataverse.test_connection('$crm')"),
 		"app2|f\napp3|t", 'test_connection tests each');
 }
 
-# ---- a session that has missed changes because there were too many
+# ---- a session that has missed invalidations because there were too many
 
 {
 	my $crm = server({ client_id => 'app1', client_secret => 'secret1' });
@@ -239,20 +239,20 @@ $dvsim = Dvsim->start(
 	$session->query($tables);
 	kill 'CONT', $asleep->pid;
 	my $since = mark();
-	is($asleep->value(whoami($crm)), 'app1', 'it was asleep while much was altered');
+	is($asleep->value(whoami($crm)), 'app1', 'it did not run while many objects were altered');
 	is_deeply([ arrived($since) ], ['other 200'], 'and keeps its token');
 
 	kill 'STOP', $asleep->pid;
 	$session->query("ALTER USER MAPPING FOR PUBLIC SERVER $crm OPTIONS (SET client_id 'app3', SET client_secret 'secret3')");
 	$session->query($tables);
 	kill 'CONT', $asleep->pid;
-	is($asleep->value(whoami($crm)), 'app3', 'unless that was the mapping');
+	is($asleep->value(whoami($crm)), 'app3', 'unless its mapping was altered');
 	$asleep->close;
 }
 
 # ---- certificates
 
-# Returns the claims of the assertions that have been sent since then.
+# Returns the claims of the assertions sent since then.
 sub claims
 {
 	my ($since) = @_;
@@ -270,13 +270,13 @@ sub claims
 		'cert', 'a certificate');
 	is($session->value(whoami(server({ %cert, client_certificate => $both }))), 'cert', 'with its key in one file');
 	is( $session->value(whoami(server({ %cert, client_certificate => $certificate, client_key => $locked, client_key_password => 'open sesame' }))),
-		'cert', 'and with a key that is locked');
+		'cert', 'and with an encrypted key');
 
 	# Entra asks for a lifetime of ten minutes at most
 	my @claims = claims($since);
 	is(scalar @claims, 3, 'three assertions');
 	is_deeply([ map { $_->{exp} - $_->{nbf} } @claims ], [ (600) x 3 ], 'live for ten minutes');
-	is_deeply([ map { $_->{iat} - $_->{nbf} } @claims ], [ (60) x 3 ], 'of which the first is for clocks that are behind');
+	is_deeply([ map { $_->{iat} - $_->{nbf} } @claims ], [ (60) x 3 ], 'the first of them allows for clocks that are behind');
 	for my $case (
 		[ { client_key => $locked, client_key_password => 'wrong' }, 'wrong pass phrase' ],
 		[ { client_key => $locked }, 'no pass phrase' ],
@@ -305,7 +305,7 @@ sub claims
 	is($session->value(whoami($crm)), 'fixed', 'a fixed token');
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' });
 	my $r = $session->try(whoami($crm));
-	is($r->{sqlstate}, '28000', 'when it has expired: an error');
+	is($r->{sqlstate}, '28000', 'an expired one: an error');
 	like($r->{hint}, qr/access_token/, 'with a hint');
 }
 $dvsim->stop;
@@ -321,17 +321,17 @@ $dvsim = Dvsim->start('--tls');
 	$crm = server(\%mapping);
 	my $r = $session->try(whoami($crm));
 	is($r->{sqlstate}, '28000', 'TLS without it: refused before anything is sent');
-	like($r->{message}, qr/could not establish TLS/, 'that says so');
+	like($r->{message}, qr/could not establish TLS/, 'as the message says');
 	like($r->{hint}, qr/ca_file/, 'with a hint');
 
-	# the same if there is a token already
+	# the same with a token already obtained
 	$crm = server({ access_token => $dvsim->token('app1', 'secret1') });
 	$r = $session->try(whoami($crm));
-	is($r->{sqlstate}, '08001', 'nor does a token leave without it');
+	is($r->{sqlstate}, '08001', 'and no token is sent without it');
 	like($r->{hint}, qr/ca_file/, 'with a hint');
 }
 
-# a session that is open takes notice of an authority that is renewed
+# an open session uses a renewed file of authorities
 {
 	my ($address) = $dvsim->base =~ m{//(.*)};
 	my $file = PostgreSQL::Test::Utils::tempdir() . '/ca.pem';
@@ -344,9 +344,9 @@ $dvsim = Dvsim->start('--tls');
 	$dvsim = Dvsim->start('--tls', '--listen', $address);
 	is($session->try(whoami($crm))->{sqlstate}, '08001', 'the service has a certificate of another authority');
 	$renew->();
-	is($session->try(whoami($crm))->{sqlstate}, undef, 'the file is renewed: the session that is open trusts the new authority');
+	is($session->try(whoami($crm))->{sqlstate}, undef, 'the file is renewed: the open session trusts the new authority');
 
-	# and not the former one
+	# but not the old one
 	$dvsim->stop;
 	$dvsim = Dvsim->start('--tls', '--listen', $address);
 	is($session->try(whoami($crm))->{sqlstate}, '08001', '... and no other one');

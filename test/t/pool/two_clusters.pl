@@ -1,6 +1,6 @@
 # two_clusters.pl
-#		Two clusters that do not know of each other share an application user:
-#		they keep to the limits of the service, and both make progress.
+#		Two independent clusters share an application user: they keep to the
+#		limits of the service, and both make progress.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -19,7 +19,7 @@ use Dvsim;
 my %node = map { ($_ => new_node($_, preload => 1)) } 'one', 'two';
 my $serial = 0;
 
-# Lets both send requests for some seconds; returns how many each has had answered.
+# Has both send requests for some seconds; returns the number of answers of each.
 sub compete
 {
 	my ($dvsim, $sessions, $seconds, %options) = @_;
@@ -72,13 +72,13 @@ sub fair
 	my ($title, %answered) = @_;
 	my ($less, $more) = sort { $a <=> $b } @answered{ 'one', 'two' };
 
-	is($answered{failed}, 0, "$title: nobody fails");
-	cmp_ok($less, '>', 0, 'both get on');
+	is($answered{failed}, 0, "$title: no request fails");
+	cmp_ok($less, '>', 0, 'both make progress');
 	cmp_ok($more, '<=', 2 * $less, "and share within 2:1 ($answered{one}, $answered{two})");
 	return;
 }
 
-# ---- concurrency: each cluster stays below the limit, but both together do not
+# ---- concurrency: each cluster stays below the limit, but both together exceed it
 
 {
 	my $dvsim = Dvsim->start('--dop', 20, '--limit-concurrent', 20, '--latency', 'all=40ms');
@@ -88,7 +88,7 @@ sub fair
 
 	fair('concurrency', %answered);
 	cmp_ok($stats->{peak_in_flight}, '<=', 20, 'the limit is kept');
-	cmp_ok($stats->{throttles}{'0x80072326'} // 0, '>', 0, 'it was in the way');
+	cmp_ok($stats->{throttles}{'0x80072326'} // 0, '>', 0, 'it was reached');
 	cmp_ok($answered{refused}, '<=', 0.05 * $all,
 		"few requests are refused ($answered{refused} of $all)");
 	cmp_ok($all, '>=', 0.3 * 9 * 20 / 0.04, 'and the service is kept busy');
@@ -105,7 +105,7 @@ sub fair
 	fair('requests', %answered);
 	cmp_ok($all, '<=', 6000, 'the limit is kept');
 	cmp_ok($all, '>=', 2500, "and used ($all)");
-	cmp_ok($answered{refused}, '<=', 2, "without asking for more ($answered{refused} refused)");
+	cmp_ok($answered{refused}, '<=', 2, "without requests beyond it ($answered{refused} refused)");
 	$dvsim->stop;
 }
 

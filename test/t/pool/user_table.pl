@@ -1,7 +1,7 @@
 # user_table.pl
-#		The table of application users: it does not fill for good, is shared
-#		by servers that each see their own side, and nobody has more of it
-#		than the user mappings allow.
+#		The table of application users: it does not fill up permanently, servers
+#		share it while each sees only its own users, and no role has more entries
+#		than its user mappings name.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -39,30 +39,30 @@ server('first', 'one');
 server('second', 'one', max_parallel => 3);
 $watcher->query(whoami($_)) for 'first', 'second', 'first';
 is($watcher->query("SELECT server, name, requests FROM dataverse.pool ORDER BY 1"),
-	"first|first user|3\nsecond|second user|3", 'each server has its own view of a user that they share');
+	"first|first user|3\nsecond|second user|3", 'each server has its own view of a shared user');
 faults($dvsim, { app_user => 'one', path => 'WhoAmI', status => 429, code => '0x80072326', retry_after => 60 });
 my $waiting = Session->new($node);
 $waiting->start(whoami('first'));
 wait_for(sub { pool($watcher, 'first user', 'throttled') eq 't' }, 'it is throttled');
-is(pool($watcher, 'second user', 'throttled'), 't', 'what happens to one happens to the other');
+is(pool($watcher, 'second user', 'throttled'), 't', 'both servers see the throttle');
 is($watcher->query("SELECT server, name FROM dataverse.throttle_history ORDER BY 1"),
 	"first|first user\nsecond|second user", 'and both see it in the history');
-is($watcher->value("SELECT dataverse.reset_pool('second')"), 1, 'the owner of either server can start it over');
-ok($waiting->done(10), 'and those that wait are told');
+is($watcher->value("SELECT dataverse.reset_pool('second')"), 1, 'the owner of either server can reset it');
+ok($waiting->done(10), 'and waiting sessions are woken');
 $waiting->finish;
 $waiting->close;
 
-# ---- to know a client id is not enough to start over a user that others depend on
+# ---- knowing a client id does not allow a reset of a user that others depend on
 
 my $known = sub { return $watcher->query("SELECT requests, effective_limit, throttles::text FROM dataverse.pool WHERE server = 'first'"); };
 my $before = $known->();
 server('third', 'one', token_url => $dvsim->base . '/unknown/oauth2/v2.0/token');
 is($watcher->try(whoami('third'))->{sqlstate} // 'none', '28000', 'a server that gets no token');
-is($watcher->value("SELECT dataverse.reset_pool('third', 'third user') + dataverse.reset_stats('third')"), 2, 'starts its own user over');
-is($known->(), $before, '... and not that of others, whose client id it has');
+is($watcher->value("SELECT dataverse.reset_pool('third', 'third user') + dataverse.reset_stats('third')"), 2, 'resets its own user');
+is($known->(), $before, '... and not the user of others that has the same client id');
 $watcher->query('DROP SERVER third CASCADE');
 
-# ---- a server that moves: what it was is shown as long as a session uses it
+# ---- a server that moves: its former state is shown as long as a session uses it
 
 my $elsewhere = Dvsim->start('--app-user', 'one:secret');
 my $behind = Session->new($node);
@@ -71,28 +71,28 @@ $behind->query(whoami('moved'));
 $watcher->query("ALTER SERVER moved OPTIONS (SET url '" . $elsewhere->base . "', SET authority '" . $elsewhere->base . "')");
 $watcher->query(whoami('moved'));
 sub urls { return $watcher->query("SELECT name, url FROM dataverse.pool WHERE server = 'moved' ORDER BY url = '" . $elsewhere->base . "'"); }
-is(urls(), "moved user|" . $dvsim->base . "\nmoved user|" . $elsewhere->base, 'the URL tells the former service from the present one');
+is(urls(), "moved user|" . $dvsim->base . "\nmoved user|" . $elsewhere->base, 'the URL distinguishes the former service from the present one');
 $behind->query(whoami('moved'));
-is(urls(), "moved user|" . $elsewhere->base, 'the former one goes when no session uses it any more');
+is(urls(), "moved user|" . $elsewhere->base, 'the former one disappears when no session uses it any more');
 $watcher->query("ALTER SERVER moved OPTIONS (SET url '" . $dvsim->base . "')");
 $behind->query('SELECT 1');
-is(urls(), '', '... whether or not a session has used the present one');
+is(urls(), '', '... even if no session has used the present one');
 $watcher->query("ALTER SERVER moved OPTIONS (SET authority '" . $dvsim->base . "')");
 
-# ---- the same with users that the mapping does not name any more
+# ---- the same with users that the mapping no longer names
 
 $watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER moved OPTIONS (client_id_2 'three', client_secret_2 'secret', name_2 'second')");
 $_->query(whoami('moved')) for $behind, $watcher;
 sub named { return $watcher->query("SELECT name FROM dataverse.pool WHERE server = 'moved' ORDER BY 1"); }
 is(named(), "moved user\nsecond", 'a second user');
 $watcher->query('ALTER USER MAPPING FOR PUBLIC SERVER moved OPTIONS (DROP client_id_2, DROP client_secret_2, DROP name_2)');
-is(named(), "moved user\nsecond", 'one that was dropped from the mapping is shown as long as a session uses it');
+is(named(), "moved user\nsecond", 'a user dropped from the mapping is shown as long as a session uses it');
 $behind->query('SELECT 1');
-is(named(), 'moved user', 'and no longer');
-is($watcher->query("SELECT users FROM dataverse.pool_summary WHERE server = 'moved'"), 1, '... nor counted');
+is(named(), 'moved user', 'and then disappears');
+is($watcher->query("SELECT users FROM dataverse.pool_summary WHERE server = 'moved'"), 1, '... and is not counted');
 $watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER moved OPTIONS (client_id_2 'three', client_secret_2 'secret')");
 is($watcher->query("SELECT requests > 0 FROM dataverse.pool WHERE server = 'moved' AND name <> 'moved user'"), 't',
-	'what is known of it is there when it is named again');
+	'its state is kept for when it is named again');
 $behind->close;
 $watcher->query('DROP SERVER moved CASCADE');
 
@@ -105,9 +105,9 @@ $twin->query("CREATE SERVER first FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (ur
 	  . "', tenant_id 'contoso'); CREATE USER MAPPING FOR CURRENT_USER SERVER first OPTIONS (client_id 'one', client_secret 'secret', name 'first user')");
 $twin->query(whoami('first'));
 is($watcher->query("SELECT database, server FROM dataverse.$_ WHERE server = 'first' ORDER BY 1"), "postgres|first\ntwin|first",
-	"$_ tells them apart") for 'pool', 'pool_summary', 'throttle_history';
+	"$_ distinguishes them") for 'pool', 'pool_summary', 'throttle_history';
 $watcher->query('CREATE ROLE onlooker; GRANT USAGE ON FOREIGN SERVER first TO onlooker; SET ROLE onlooker');
-is($watcher->query('SELECT database, server FROM dataverse.pool'), 'postgres|first', 'of other databases, only who sees everything sees something');
+is($watcher->query('SELECT database, server FROM dataverse.pool'), 'postgres|first', 'users of other databases are visible only to roles that see everything');
 $watcher->query('RESET ROLE');
 $twin->query('DROP SERVER first CASCADE');
 
@@ -119,7 +119,7 @@ is($watcher->query("SELECT server FROM dataverse.throttle_history WHERE database
 $watcher->query('DROP SERVER first CASCADE');
 is($watcher->value('SELECT count(*) FROM dataverse.pool WHERE database = current_database()'), 0, 'both');
 
-# ---- one role's changing mappings take one entry of an empty table
+# ---- the changing mappings of one role take one entry of an empty table
 
 $_->close for $watcher, $twin;
 $node->restart;
@@ -140,9 +140,9 @@ for my $i (1 .. 12)
 	$session->query('DROP USER MAPPING FOR CURRENT_USER SERVER changing');
 	$session->close;
 }
-is($private, 0, 'a table of four has room for twelve mappings, one after the other');
+is($private, 0, 'a table of four entries suffices for twelve successive mappings');
 is($twin->value("SELECT count(*) FROM dataverse.pool WHERE server = 'changing'"), 1, 'which leave one entry');
-is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'changing'"), 0, '... that is not shown where no mapping names it');
+is($watcher->value("SELECT count(*) FROM dataverse.pool WHERE server = 'changing'"), 0, '... which is not shown where no mapping names it');
 $twin->close;
 $watcher->query('DROP DATABASE twin');
 
@@ -163,12 +163,12 @@ my $late = Session->new($node);
 my $r = $late->try(whoami('four'));
 is($r->{sqlstate}, undef, 'all four entries are in use: the fifth works');
 is(scalar(grep { $_->{message} =~ /no shared memory for this session/ } @{ $r->{notices} }), 1, 'on its own, and says so');
-is($late->value("SELECT this_session_only FROM dataverse.pool WHERE server = 'four'"), 't', 'in the view, too');
-is($watcher->value('SELECT count(*) FROM dataverse.pool WHERE NOT this_session_only'), 4, 'the four are still there');
+is($late->value("SELECT this_session_only FROM dataverse.pool WHERE server = 'four'"), 't', 'in the view as well');
+is($watcher->value('SELECT count(*) FROM dataverse.pool WHERE NOT this_session_only'), 4, 'the four still have their entries');
 $late->close;
 $_->close for @sessions;
 
-# ---- long client ids are told apart and found again
+# ---- long client ids are distinguished and found again
 
 $node->append_conf('postgresql.conf', "dataverse_fdw.max_application_users = 20\n");
 $node->restart;
@@ -181,11 +181,11 @@ for (1 .. 3)
 	$session->close;
 }
 is($watcher->query("SELECT server, requests FROM dataverse.pool ORDER BY 1"), "five|3\nfour|3",
-	'long client ids are shared by sessions, and those that begin alike are not the same');
+	'long client ids are shared by sessions, even if they begin alike');
 
 $watcher->close;
 
-# ---- without preloading: a small table before PostgreSQL 17, a full one since then
+# ---- without preloading: a small table before PostgreSQL 17, a full one since 17
 
 preload($node, 0);
 $watcher = Session->new($node);
@@ -200,7 +200,7 @@ wait_for(sub { pool($watcher, 'shared user', 'throttled') eq 't' }, 'it is throt
 $there->start(whoami('shared'));
 wait_event($watcher, $there->pid, 'DataverseThrottle');
 $watcher->value("SELECT dataverse.reset_pool('shared')");
-ok($_->done(10), '... and what happens to it is known to both') for $here, $there;
+ok($_->done(10), '... and both sessions see it') for $here, $there;
 $_->finish for $here, $there;
 
 my @full;
@@ -210,13 +210,13 @@ for (my $left = $room - 1; $left > 0; $left -= 64)
 	my $n = $left < 64 ? $left : 64;
 	my %mapping = map { ("client_id_$_" => "$name.$_", "client_secret_$_" => 'secret') } 2 .. $n;
 
-	# only the first one is ever asked for a token
+	# a token is requested only for the first one
 	@mapping{ 'client_id', 'client_secret' } = ('app' . (@full + 1), 'secret');
 	create_server($node, $name, { url => $dvsim->base, budget_pacing => 'off' }, \%mapping);
 	$there->query(whoami($name));
 	push @full, $name;
 }
-is($watcher->value('SELECT count(*) FROM dataverse.pool WHERE NOT this_session_only'), $room, "there is room for $room users");
+is($watcher->value('SELECT count(*) FROM dataverse.pool WHERE NOT this_session_only'), $room, "$room users fit");
 server('six', 'app12');
 $late = Session->new($node);
 $r = $late->try(whoami('six'));
@@ -227,7 +227,7 @@ $watcher->query(join ';', map { "DROP SERVER $_ CASCADE" } @full);
 $late = Session->new($node);
 $late->query(whoami('six'));
 is($late->value("SELECT this_session_only FROM dataverse.pool WHERE server = 'six'"), 'f',
-	'what the same role named before gives way');
+	'former users of the same role are displaced');
 $late->close;
 
 $watcher->close;

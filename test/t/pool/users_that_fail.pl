@@ -1,7 +1,7 @@
 # users_that_fail.pl
-#		Application users that cannot go on: tokens that are refused, secrets that
-#		are wrong, users that are disabled or lose a privilege.  They are set
-#		aside, and the others do their work.  Also proxies that make no tunnel.
+#		Application users that fail: refused tokens, wrong secrets, disabled users,
+#		lost privileges.  Such users are set aside, and the others do their work.
+#		Also proxies that refuse tunnels.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -53,7 +53,7 @@ sub insert
 
 sub mark { return (sent($dvsim, 0))[0]; }
 
-# Returns how many requests of a user have arrived since then; "kind": only those of this kind.
+# Returns the number of requests of a user since then, with "kind" only those of this kind.
 sub arrived
 {
 	my ($since, $user, $kind) = @_;
@@ -62,7 +62,7 @@ sub arrived
 	return scalar grep { ($_->{user} // '') eq $user && (!$kind || $_->{kind} eq $kind) } @requests;
 }
 
-# Returns the number of requests for tokens with this client id since then.
+# Returns the number of token requests with this client id since then.
 sub token_requests
 {
 	my ($since, $user) = @_;
@@ -88,7 +88,7 @@ sub succeeds
 	return;
 }
 
-# ---- tokens that expire again and again
+# ---- tokens that expire repeatedly
 
 server('one', ['app1']);
 server('two', [ 'app2', 'app3' ]);
@@ -105,7 +105,7 @@ for my $case ([ 19, 30_000, 'every nineteenth request finds the token expired' ]
 	$w->is_whole('standard', $what, upto => $rows);
 }
 
-# the same while whoever gives tokens is in trouble, and does not say that it is about the user
+# the same while the authority fails for a reason unrelated to the user
 {
 	my $what = 'an authority that answers with 400 at times';
 
@@ -117,7 +117,7 @@ for my $case ([ 19, 30_000, 'every nineteenth request finds the token expired' ]
 	$w->is_whole('standard', $what, upto => 3000);
 }
 
-# more requests are under way than a token works for, and none of them has been answered
+# more requests are under way than a token is valid for, none of them answered yet
 {
 	my $slow = Dvsim->start('--dop', 40, '--latency', 'create=200ms');
 
@@ -163,7 +163,7 @@ for my $case ([ 19, 30_000, 'every nineteenth request finds the token expired' ]
 	my $session = $w->session;
 	take_turns($session, 'crm', 'app1', 'app2', 'app3');
 	faults($dvsim, { path => '/api/', app_user => 'app2', action => 'expire_token', times => 0 });
-	# the others do not wait for its new tokens, of which three have to be refused
+	# the others do not wait for its new tokens, three of which must be refused
 	$session->start($w->insert('standard', 1, 8000));
 	my $state;
 	wait_for(sub { ($state = pool($w->watcher, "app2' AND server = 'crm", "effective_limit || ' ' || limited_by")) =~ /aside/ },
@@ -175,7 +175,7 @@ for my $case ([ 19, 30_000, 'every nineteenth request finds the token expired' ]
 	clear_faults($dvsim);
 	wait_for(sub { lines($offset, qr/application user "app2" of server "crm" is available again/) || !$session->query(whoami('crm')) },
 		'it is tried again');
-	is(pool($w->watcher, "app2' AND server = 'crm", 'limited_by') =~ /aside/, '', 'back again after the pause');
+	is(pool($w->watcher, "app2' AND server = 'crm", 'limited_by') =~ /aside/, '', 'used again after the pause');
 	$session->close;
 	$w->is_whole('standard', 'the rows', upto => 8000);
 }
@@ -193,11 +193,11 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 		wait_for(sub { (pool($w->watcher, "app2' AND server = 'bad", 'limited_by') // '') =~ /^set aside: AADSTS7000215/ }, 'the reason in the pool');
 	};
 	succeeds($w->run(insert('bad', 'standard', 1, 5000), meanwhile => $aside), 'INSERT 0 5000', "one wrong secret, $strategy");
-	cmp_ok(token_requests($since, 'app2'), '<=', 2, 'few tokens are asked for');
+	cmp_ok(token_requests($since, 'app2'), '<=', 2, 'few tokens are requested');
 	is(lines($offset, qr/LOG: .*user "app2"/), 1, 'one line in the log');
 }
 
-# the secret is put right
+# the secret is corrected
 {
 	$w->watcher->query("ALTER SERVER bad OPTIONS (SET selection 'round_robin')");
 	my $session = $w->session;
@@ -207,7 +207,7 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 	is(lines($offset, qr/application user "app2" of server "bad" is set aside/) . $aside->(), '11', 'a secret that is still wrong');
 	$w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client_secret_2 'secret2')");
 	$session->value(whoami('bad')) for 1 .. 2;
-	is($aside->(), 0, 'it is put right: the user is not shown as set aside any more');
+	is($aside->(), 0, 'it is corrected: the user is no longer shown as set aside');
 	$session->close;
 }
 
@@ -219,11 +219,11 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 	my $careless = $w->session(user => 'careless');
 	is($careless->value(whoami('two')), 'app3', 'a wrong secret of one role: it uses the other user') for 1 .. 4;
 	my $session = $w->session;
-	# a user whose token is on its way has no turn
+	# a user whose token is being requested has no turn
 	take_turns($session, 'two', 'app2', 'app3');
 	my $since = mark();
 	$session->value(whoami('two')) for 1 .. 10;
-	is(arrived($since, 'app2', 'other'), 5, 'another role, whose secret is right, uses the user as before');
+	is(arrived($since, 'app2', 'other'), 5, 'another role, with the right secret, uses the user as before');
 	$_->close for $careless, $session;
 }
 
@@ -237,7 +237,7 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 	like($r->{hint}, qr/client_secret/, 'with a hint');
 }
 
-# a user that gets no token for a while does not keep the others waiting
+# a user without a token does not delay the others
 {
 	my $session = $w->session;
 	faults($dvsim, { path => '/token', status => 503, times => 1 });
@@ -247,12 +247,12 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 	my $other = $w->session;
 	faults($dvsim, { path => '/token', status => 503, times => 2 });
 	$r = $other->start(whoami('two'))->finish;
-	is($r->{sqlstate}, undef, 'for both of them: they are tried again');
+	is($r->{sqlstate}, undef, 'for both of them: they are retried');
 	clear_faults($dvsim);
 	$_->close for $session, $other;
 }
 
-# a token endpoint that never answers for one of three users: the others go on, whoever is asked first
+# a token endpoint that never answers for one of three users: the others continue, in whatever order
 {
 	my $other = Dvsim->start((map { ('--app-user', "app$_:secret$_") } 1 .. 3), '--latency', 'create=20ms');
 	my %mapping = map { ("client_id$_->[0]" => "app$_->[1]", "client_secret$_->[0]" => "secret$_->[1]") } [ '', 2 ], [ '_2', 1 ], [ '_3', 3 ];
@@ -263,7 +263,7 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 
 	create_server($node, 'silent', { %{ $w->{options} }, url => $other->base, authority => $other->base }, \%mapping);
 	$w->watcher->query('CREATE SCHEMA silent; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_meter) FROM SERVER silent INTO silent');
-	# the users take turns: app2, which was so many turns before, is the next one, or the last one
+	# the users take turns: app2, which had its turn so long ago, comes next or last
 	for my $before (3, 1)
 	{
 		my $session = $w->session;
@@ -277,12 +277,12 @@ for my $strategy ('throttle_aware', 'round_robin', 'least_connections')
 		$other->control('POST', '/_dvsim/reset');
 		faults($other, { path => '/token', contains => 'client_id=app2', action => 'stall', times => 0 });
 		succeeds($session->start(insert('silent', 'standard', 1, 3000))->finish, 'INSERT 0 3000', $what);
-		is($unanswered->(), 1, '... which it still waits for');
+		is($unanswered->(), 1, '... and still waits for its token');
 		my $users = $other->control('GET', '/_dvsim/stats')->json->{users};
 		cmp_ok($users->{$_}{requests}{create} // 0, '>', 5, "... $_ has sent requests meanwhile") for 'app1', 'app3';
 		my $r = $session->start(whoami('silent'))->finish;
 		like($r->{rows}[0][0] // $r->{message}, qr/^app[13]$/, '... and a single request does not wait for it');
-		is($unanswered->(), 1, '... either');
+		is($unanswered->(), 1, '... nor does the next');
 		$session->close;
 	}
 	$w->watcher->query('DROP SERVER silent CASCADE');
@@ -306,7 +306,7 @@ for my $kind ('standard', 'single', 'elastic')
 {
 	$w->reset;
 	my $offset = log_size($node);
-	# while all slots are taken
+	# while all slots are held
 	faults($dvsim, { path => '/api/', method => 'POST', action => 'delay', delay_ms => 500, after => 20, times => 24 });
 	my $r = $w->run(
 		$w->insert($kind, 1, 4000),
@@ -326,7 +326,7 @@ for my $kind ('standard', 'single', 'elastic')
 	disable('app3', 1);
 	my $r = $w->run(insert('three', 'standard', 1, 10), settings => [$go_on]);
 	is($r->{sqlstate}, '28000', 'the only user is disabled: an error');
-	like($r->{message}, qr/is disabled/, 'in the words of the service');
+	like($r->{message}, qr/is disabled/, 'with the message of the service');
 	disable('app3', 0);
 }
 
@@ -361,7 +361,7 @@ for my $case ([ 'standard', { %lost, path => 'CreateMultiple', after => 3 } ],
 	}
 }
 
-# what it may still do it does
+# it still does what it may do
 {
 	my $session = $w->session;
 	$w->reset;
@@ -374,12 +374,12 @@ for my $case ([ 'standard', { %lost, path => 'CreateMultiple', after => 3 } ],
 	$session->query($w->insert('single', 1, 1000));
 	$session->query($w->update('standard', 2, 'N <= 1000'));
 	cmp_ok(arrived($since, 'app2', 'batch'), '>', 0, 'it writes to other tables');
-	cmp_ok(arrived($since, 'app2', 'update'), '>', 0, 'and does other things to the same table');
+	cmp_ok(arrived($since, 'app2', 'update'), '>', 0, 'and can use the same table otherwise');
 	clear_faults($dvsim);
 	$session->close;
 }
 
-# a refusal that may be about the row
+# a refusal that may concern the row
 for my $kind ('standard', 'single')
 {
 	$w->reset;
@@ -397,7 +397,7 @@ for my $kind ('standard', 'single')
 	faults($dvsim, { %nobody, path => '$batch', batch_part => 1 });
 	my $r = $w->run($w->insert('single', 1, 50), settings => [$go_on]);
 	is(join('', map { $_->{message} } @{ $r->{notices} }) =~ /^(\d+) rows? (?:was|were) refused/ ? $1 : 0, 1,
-		'nobody has access to a row: it is refused');
+		'no user has access to a row: it is refused');
 	clear_faults($dvsim);
 	is($w->rows_there('single'), 49, 'and the others are written');
 
@@ -405,7 +405,7 @@ for my $kind ('standard', 'single')
 	faults($dvsim, { %nobody, path => 'CreateMultiple' }, map { { %nobody, path => '$batch', batch_part => $_ } } 1 .. 50);
 	$r = $w->run($w->insert('standard', 1, 500));
 	is($r->{sqlstate}, '42501', 'all users are refused: an error');
-	like($r->{message}, qr/does not have CreateAccess right/, 'in the words of the service');
+	like($r->{message}, qr/does not have CreateAccess right/, 'with the message of the service');
 	clear_faults($dvsim);
 }
 {
@@ -414,13 +414,13 @@ for my $kind ('standard', 'single')
 	my $since = mark();
 	faults($dvsim, { %lost, method => 'GET', path => 'new_meters', message => 'is missing prvReadnew_Meter' });
 	my $session = $w->session;
-	is($session->value('SELECT count(new_name) FROM dv.new_meter WHERE new_number % 2 >= 0'), 10, 'reads, too') for 1 .. 6;
+	is($session->value('SELECT count(new_name) FROM dv.new_meter WHERE new_number % 2 >= 0'), 10, 'reads as well') for 1 .. 6;
 	my ($next, @requests) = sent($dvsim, $since);
 	is(scalar(grep { $_->{status} == 403 } @requests), 1, 'are refused once');
 	clear_faults($dvsim);
 	$session->close;
 }
-# a query that is too long for a URL is about its table all the same
+# a query that is too long for a URL still names its table
 {
 	my $session = $w->session;
 	faults($dvsim, { %lost, path => '$batch', batch_part => 1, message => 'is missing prvReadnew_Meter' });
@@ -431,7 +431,7 @@ for my $kind ('standard', 'single')
 	$session->close;
 }
 
-# rows that one user was refused for, and that no other user can be asked about
+# rows that one user was refused for, when no other user can be asked
 for my $case (
 	[ 'has a wrong secret', 'wrong', 0 ],
 	[ 'is disabled', 'secret2', 1 ])
@@ -453,7 +453,7 @@ for my $case (
 		succeeds($r, 'INSERT 0 196', "refused to one user, and the other $what ($kind)");
 		is(join('', map { $_->{message} } @{ $r->{notices} }) =~ /^(\d+) rows were refused/ ? $1 : 0, 4, 'the rows are filed');
 		is($w->watcher->value('SELECT count(*) FROM dataverse.rejects WHERE message ~ $$does not have CreateAccess right$$'), 4,
-			'with the reason of the service');
+			'with the message of the service');
 		$w->watcher->query('DELETE FROM dataverse.rejects');
 		is($w->rows_there($kind), 196, 'and the others are written');
 	}
@@ -462,8 +462,8 @@ for my $case (
 	faults($dvsim, { %refused, path => 'CreateMultiple' }, { %refused, path => '$batch', batch_part => 1 });
 	my $r = $w->run(insert('bad', 'standard', 1, 50));
 	is($r->{sqlstate}, '42501', "refused to one user, and the other $what: an error");
-	like($r->{message}, qr/does not have CreateAccess right/, 'in the words of the service');
-	like($r->{detail}, qr/Refused row: 1 .*application user "app1"/, 'that names the row and who was refused');
+	like($r->{message}, qr/does not have CreateAccess right/, 'with the message of the service');
+	like($r->{detail}, qr/Refused row: 1 .*application user "app1"/, 'that names the row and the refused user');
 	clear_faults($dvsim);
 
 	my $offset = log_size($node);
@@ -479,7 +479,7 @@ for my $case (
 disable('app2', 0);
 $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client_secret_2 'wrong')");
 
-# whoever may read verifies rows in doubt, even if it may not write them
+# a user that may read verifies rows in doubt, even if it may not write them
 {
 	$w->reset;
 	faults($dvsim,
@@ -492,7 +492,7 @@ $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client
 	$w->is_whole('single', 'rows in doubt are verified', upto => 50);
 }
 
-# an error about a token is not signed by another user
+# an error about a token does not name another user
 {
 	$w->reset;
 	$w->watcher->query("ALTER SERVER bad OPTIONS (SET selection 'least_connections')");
@@ -500,7 +500,7 @@ $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client
 	my $r = $w->run(whoami('bad'));
 	is($r->{sqlstate}, '28000', 'no user is left');
 	like($r->{message}, qr/"app1": .*is disabled.*; "app2": AADSTS7000215/, 'each with its reason');
-	unlike($r->{detail} // '', qr/application user "app1"/i, 'and the last is not taken for another');
+	unlike($r->{detail} // '', qr/application user "app1"/i, 'and the last is not mistaken for another');
 	clear_faults($dvsim);
 }
 
@@ -511,7 +511,7 @@ $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client
 		"app1|t\napp2|f\napp3|t", 'test_connection reports each user');
 	disable('app2', 0);
 	is($w->watcher->query("SELECT application_user, ok FROM dataverse.test_connection('crm')"),
-		"app1|t\napp2|t\napp3|t", 'also when it is well again');
+		"app1|t\napp2|t\napp3|t", 'also when it works again');
 }
 
 # ---- fixed tokens
@@ -526,9 +526,9 @@ $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client
 	}
 	$w->watcher->value(whoami('fixed1'));
 	is($w->watcher->query("SELECT server, requests FROM dataverse.pool WHERE server LIKE 'fixed%' ORDER BY 1"),
-		"fixed0|1\nfixed1|2", 'two users with tokens are not taken for one');
+		"fixed0|1\nfixed1|2", 'two users with tokens are not mistaken for one');
 
-	# an app that a token names is another one than that with its client id, unless the token is accepted (pool/pool_claims)
+	# the application of a token is not the one with its client id until the token is accepted (pool/pool_claims)
 	my $jwt = join '.', encode_base64url('{"alg":"none"}'), encode_base64url('{"aud":"x","appid":"app1","oid":"1"}'), 'signature';
 	create_server($node, 'named', $w->{options}, { access_token => $jwt });
 	$w->run(whoami('named'));
@@ -544,7 +544,7 @@ $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client
 	faults($dvsim, { path => 'WhoAmI', status => 401, message => 'not today' });
 	my $r = $session->start(whoami('fixed0'))->finish;
 	is($r->{sqlstate}, '28000', 'is refused: an error');
-	like($r->{message}, qr/not today/, 'in the words of the service');
+	like($r->{message}, qr/not today/, 'with the message of the service');
 	like($r->{hint}, qr/has refused option "access_token"/, 'that names the option');
 	is($session->value(whoami('fixed0')), 'token_1', 'the next statement tries again');
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' });
@@ -556,7 +556,7 @@ $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client
 
 # ---- proxies
 
-# Answers to the first requests for a tunnel as told, and makes one afterwards.
+# Answers the first requests for a tunnel as specified, and opens tunnels afterwards.
 sub proxy
 {
 	my (@answers) = @_;
@@ -608,7 +608,7 @@ sub proxy
 		[ '502', "HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" ],
 		[ '407', "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n" ],
 		[ 'no answer', '' ],
-		# the tunnel is made, but it ends before the service has said anything
+		# the tunnel is opened, but closes before the service has answered
 		[ 'a tunnel that leads nowhere', "HTTP/1.1 200 OK\r\n\r\n", 1 ])
 	{
 		my ($what, $answer, $final) = @$case;
@@ -618,7 +618,7 @@ sub proxy
 		create_server($node, $crm,
 			{ url => $tls->base, ca_file => $tls->ca_file, proxy => $address, max_retries => 3, budget_pacing => 'off' },
 			{ access_token => $tls->token('app1', 'secret1') });
-		# without an id, a request that may have been carried out is not repeated
+		# without an id, a request that may have been carried out is not retried
 		$w->watcher->query(
 			"CREATE FOREIGN TABLE $crm (new_number int, new_name text) SERVER $crm OPTIONS (table 'new_meter', entity_set 'new_meters', generate_ids 'off')");
 		my $r = $w->run("INSERT INTO $crm SELECT n, 'x' FROM generate_series(1, 10) n");
