@@ -1,8 +1,8 @@
 # append.pl
 #		Several foreign tables below one Append: their requests are in flight at
-#		the same time, the rows are the same as without concurrency, and whatever
-#		happens to one of them (throttle, error, cancel, no slot, rescan) has the
-#		right effect on all.
+#		the same time, the rows are the same as without concurrency, and an event
+#		in one of them (throttle, error, cancel, no slot, rescan) has the right
+#		effect on all.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -34,7 +34,7 @@ my $page = 100;
 my $crm = Crm->start('append', preload => 1, flags => [ '--latency', 'read=' . LATENCY . 'ms' ]);
 my $dvsim = $crm->dvsim;
 
-# Clears dvsim's statistics by a reset, which removes all rows, and seeds them again.
+# Clears dvsim's statistics by a reset, which removes all rows, and seeds the rows again.
 sub sow
 {
 	$dvsim->control('POST', '/_dvsim/reset');
@@ -83,12 +83,12 @@ sub same_ok
 	like($session->query("EXPLAIN (COSTS OFF) $query"), qr/Async Foreign Scan/, "$what: scans are asynchronous");
 	$async = $session->query($query);
 	$session->query('SET enable_async_append = off');
-	unlike($session->query("EXPLAIN (COSTS OFF) $query"), qr/Async Foreign Scan/, '… or not');
+	unlike($session->query("EXPLAIN (COSTS OFF) $query"), qr/Async Foreign Scan/, '… or not, if disabled');
 	$sync = $session->query($query);
 	$session->query('RESET enable_async_append');
 	is($async, $sync, "$what: the rows are the same");
-	is($async, $expected, '… and right') if defined $expected;
-	isnt($async, '', '… and there are some');
+	is($async, $expected, '… and correct') if defined $expected;
+	isnt($async, '', '… and not empty');
 	return;
 }
 
@@ -97,7 +97,7 @@ sub same_ok
 my $result = $session->try('SELECT count(*) FROM everything');
 is($result->{rows}[0][0], $all, 'all rows are read') or diag $result->{message};
 is(peak(), scalar @kinds, 'all first requests are under way at the same time');
-# the longest one has three pages, and all others are read in the meantime
+# the longest one has three pages, and the others are read in the meantime
 my $alone = $session->try('SELECT count(*) FROM every_account WHERE length(label) >= 0');
 cmp_ok($result->{seconds}, '<', $alone->{seconds} + 2 * LATENCY / 1000,
 	sprintf 'all take %.1f s, the longest alone %.1f s', $result->{seconds}, $alone->{seconds});
@@ -156,12 +156,12 @@ same_ok('rescans of the same values', q{SELECT x.label, count(*) FROM (SELECT la
 	LEFT JOIN LATERAL (SELECT label FROM (SELECT label FROM every_task UNION ALL SELECT label FROM every_opportunity) s OFFSET 0) y
 	ON y.label > x.label COLLATE "C" GROUP BY 1 ORDER BY 1});
 
-# either partition has all rows, but only one of them is read
+# both partitions have all rows, but only one of them is read
 my $open = $session->query('SELECT count(name) FROM by_state_0 WHERE statecode = 0');
 my $closed = $session->query('SELECT count(name) FROM by_state_1 WHERE statecode = 1');
 $session->query(q{SET plan_cache_mode = force_generic_plan;
 	PREPARE by_state (int) AS SELECT count(name) FROM by_state WHERE statecode = $1});
-is($session->query('EXECUTE by_state (0)'), $open, 'a partition is left out when the plan runs');
+is($session->query('EXECUTE by_state (0)'), $open, 'a partition is pruned when the plan runs');
 is($session->query('EXECUTE by_state (1)'), $closed, '… or the other one');
 is($session->query('EXECUTE by_state (2)'), 0, '… or both');
 $session->query('RESET plan_cache_mode');
@@ -173,17 +173,17 @@ same_ok('partitions left out in rescans', q{SELECT g, n FROM generate_series(0, 
 $session->query(q{BEGIN; DECLARE c CURSOR FOR SELECT label FROM everything});
 $session->query('FETCH 10 FROM c');
 $session->query('SAVEPOINT s; FETCH 1 FROM c; ROLLBACK TO s');
-is($session->try('FETCH ALL FROM c')->{tag}, 'FETCH ' . ($all - 11), 'a cursor survives a subtransaction that failed');
+is($session->try('FETCH ALL FROM c')->{tag}, 'FETCH ' . ($all - 11), 'a cursor survives a failed subtransaction');
 $session->query('COMMIT');
 $crm->idle_ok('after a cursor');
 
-# ---- faults in one of them
+# ---- faults in one scan
 
 $crm->fault(path => '/tasks', status => 429, code => '0x80072322', message => 'slow down', retry_after => 1);
 $crm->sql('ALTER SERVER crm OPTIONS (ADD throttle_tracking \'off\')');
 $result = $session->try('SELECT count(*) FROM everything');
-is($result->{rows}[0][0], $all, 'a throttle in one scan: all rows come') or diag $result->{message};
-cmp_ok($result->{seconds}, '>', 1, '… after the time that it was told');
+is($result->{rows}[0][0], $all, 'a throttle in one scan: all rows are returned') or diag $result->{message};
+cmp_ok($result->{seconds}, '>', 1, '… after its Retry-After');
 $crm->sql('ALTER SERVER crm OPTIONS (DROP throttle_tracking)');
 $session->query(q{SELECT dataverse.reset_pool('crm')});
 $crm->fault(path => '/tasks', status => 429, code => '0x80072322', message => 'slow down', retry_after => 1);
@@ -192,22 +192,22 @@ is($result->{rows}[0][0], $all, 'a throttle of the user: the same') or diag $res
 $session->query(q{SELECT dataverse.reset_pool('crm')});
 
 $crm->fault(path => '/contacts', status => 503, times => 2);
-is($session->query('SELECT count(*) FROM everything'), $all, 'a backoff in one scan: all rows come');
+is($session->query('SELECT count(*) FROM everything'), $all, 'a backoff in one scan: all rows are returned');
 
 $crm->fault(path => '/contacts', after => 1, status => 400, code => '0x80040203', message => 'no such thing');
 $result = $session->try('SELECT count(*) FROM everything');
-like($result->{message} // '', qr/could not read foreign table "every_contact" on server "crm": no such thing/, 'an error in one is the error of all');
+like($result->{message} // '', qr/could not read foreign table "every_contact" on server "crm": no such thing/, 'an error in one scan fails the query');
 $crm->no_faults;
-is($session->query('SELECT count(*) FROM everything'), $all, 'and the next query is answered');
+is($session->query('SELECT count(*) FROM everything'), $all, 'and the next query succeeds');
 $crm->fault(path => '/opportunities', action => 'truncate');
-is($session->query('SELECT count(*) FROM everything'), $all, 'an answer that breaks off is asked for again');
+is($session->query('SELECT count(*) FROM everything'), $all, 'a truncated answer is requested again');
 $crm->idle_ok('after errors');
 
 # ---- slots
 
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '1')});
 sow();
-is($session->query('SELECT count(*) FROM everything'), $all, 'with one slot only: all rows come');
+is($session->query('SELECT count(*) FROM everything'), $all, 'with only one slot: all rows are returned');
 is(peak(), 1, '… one request at a time');
 {
 	my $holder = Session->new($crm->node);
@@ -216,11 +216,11 @@ is(peak(), 1, '… one request at a time');
 	$holder->start(q{SELECT dataverse.whoami('crm')});
 	wait_for(sub { hits($dvsim) == 1 }, 'a request hangs');
 	$session->start('SELECT count(*) FROM everything');
-	ok(!$session->done(1), 'without a slot nobody reads');
+	ok(!$session->done(1), 'without a slot nothing is read');
 	my $at = time;
 	$watcher->value('SELECT pg_cancel_backend(' . $holder->pid . ')');
 	$holder->finish;
-	is($session->finish->{rows}[0][0], $all, 'who waits for a slot is woken when another session gives it back');
+	is($session->finish->{rows}[0][0], $all, 'a scan that waits for a slot is woken when another session releases it');
 	$holder->close;
 	$crm->no_faults;
 }
@@ -233,10 +233,10 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retry_after_tolerance '2s')});
 	$crm->fault(path => 'WhoAmI', status => 429, code => '0x80072322', message => 'slow down', retry_after => 600,
 		delay_ms => 1000);
 	$holder->start(q{SELECT dataverse.whoami('crm')});
-	wait_for(sub { hits($dvsim) == 1 }, 'a request takes its time');
+	wait_for(sub { hits($dvsim) == 1 }, 'a request is slow');
 	$result = $session->try('SELECT count(*) FROM everything');
 	like($result->{message} // '', qr/all application users are throttled for another 60\d s, which exceeds "max_retry_after_tolerance"/,
-		'who waits for a slot learns that it would take too long');
+		'a scan that waits for a slot fails when the wait would be too long');
 	cmp_ok($result->{seconds}, '<', 1 + PROMPT, '… at once');
 	$holder->finish;
 	$holder->close;
@@ -287,12 +287,12 @@ is($session->query(q{SELECT count(*) FILTER (WHERE label LIKE '%!'), count(*) FI
 is($session->query(q{CREATE TEMP TABLE copied AS SELECT * FROM named; SELECT count(DISTINCT id) FROM copied}),
 	$kinds[0][3] + $kinds[1][3], 'and copied');
 
-# other sessions see what it waits for, although PostgreSQL does the waiting
+# other sessions see its wait event, although PostgreSQL does the waiting
 $crm->fault(path => '/accounts', after => 1, action => 'stall');
 cancel_ok('in the middle of a table',
 	sub { $watcher->query('SELECT rows_taken, waiting_for FROM dataverse.progress') eq "$page|response" });
 
-is($session->query('SELECT count(*) FROM everything'), $all, 'in the end all is well');
+is($session->query('SELECT count(*) FROM everything'), $all, 'finally it succeeds');
 $_->close for $session, $watcher;
 $crm->stop;
 done_testing;

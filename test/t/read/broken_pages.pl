@@ -1,8 +1,8 @@
 # broken_pages.pl
-#		Reads whose answers are no pages: bits that are flipped, bodies that end
-#		early at any byte, other statuses than 200, nothing at all, HTML.  They are
-#		requested again, and each row comes once, in its place; or there is an
-#		error, and never an end that is none.
+#		Reads whose answers are not pages: flipped bits, bodies truncated at any
+#		byte, other statuses than 200, empty answers, HTML.  The page is requested
+#		again, and each row is returned once, in order; or the query fails.  A
+#		broken page is never taken for the end.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -31,7 +31,7 @@ $crm->sql(
 	CREATE SCHEMA l;
 	CREATE TABLE l.account AS SELECT accountid, name, numberofemployees, revenue FROM dv.account;});
 
-# every row, in the order in which it comes
+# all rows in their order
 my %ask = (
 	plain => 'SELECT accountid, name, numberofemployees FROM dv.account',
 	ordered => 'SELECT numberofemployees, accountid FROM dv.account ORDER BY numberofemployees DESC NULLS FIRST',
@@ -41,11 +41,11 @@ my %ask = (
 	greatest => 'SELECT max(numberofemployees) FROM dv.account');
 my %answer = map { $_ => $crm->sql($ask{$_}) } keys %ask;
 
-is(scalar(split /\n/, $answer{plain}), $rows, 'there are rows');
+is(scalar(split /\n/, $answer{plain}), $rows, 'rows exist');
 
 sub page_like { return { path => '/accounts', %{ $_[0] } }; }
 
-# Asks one question while rules are in force; returns what is said, and the error.
+# Asks one question under these fault rules; returns the messages and the error.
 sub under
 {
 	my ($name, @rules) = @_;
@@ -63,8 +63,8 @@ sub survives
 	my ($out, $err) = under($name, @rules);
 
 	is($err, '', "$name: $what");
-	# a long list of differences helps nobody
-	ok($out eq $answer{$name}, '… and each row comes once, in its place')
+	# shorten long lists of differences
+	ok($out eq $answer{$name}, '… and each row is returned once, in order')
 	  or diag scalar(split /\n/, $out), ' rows instead of ', scalar(split /\n/, $answer{$name});
 	return;
 }
@@ -102,7 +102,7 @@ survives('every page is broken once', $_, map { { action => 'garble', bytes => 9
 	}
 }
 
-# ---- it is said what is wrong, once the retries are used up
+# ---- the error names the problem once the retries are used up
 
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '2')});
 for my $case (
@@ -115,7 +115,7 @@ for my $case (
 	my ($out, $err) = under('plain', { %$rule, times => 0 });
 
 	like($err, qr/ERROR:  could not read foreign table "account" on server "crm": an answer from Dataverse was incomplete\n/, 'a page that stays broken is an error');
-	like($err, $said, '… and it is said what is wrong');
+	like($err, $said, '… that names the problem');
 	($out, $err) = under('plain', { %$rule, times => 0, after => 2 });
 	like($err, qr/was incomplete/, '… also for the last page');
 	($out, $err) = under('plain', { %$rule, times => 3 });
@@ -125,7 +125,7 @@ for my $case (
 }
 $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
 
-# ---- cursors that have taken rows of a page by the time it breaks, and changes in between
+# ---- cursors that have returned rows of a page before it breaks, and changes in between
 
 {
 	my $base = $crm->dvsim->base;
@@ -140,11 +140,11 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
 		stdout => \$out, stderr => \$err);
 	my @got = $out =~ /^([0-9a-f-]{36})$/mg;
 
-	is($err, '', 'a cursor goes on');
+	is($err, '', 'a cursor continues');
 	is_deeply(\@got, \@ids, '… with each row once');
 	$crm->no_faults;
 
-	# the service loses the row that was read last, and gets one in front of all others
+	# the service loses the row that was read last, and gets one before all others
 	$crm->node->psql('postgres',
 		"BEGIN;\n$fault"
 		  . "DECLARE c CURSOR FOR SELECT accountid FROM dv.account; FETCH 20 FROM c;\n"
@@ -155,13 +155,13 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
 	@got = $out =~ /^([0-9a-f-]{36})$/mg;
 	my %times;
 	$times{$_}++ for @got;
-	is($err, '', 'rows that come and go do not matter');
-	is(join(' ', grep { $times{$_} > 1 } keys %times), '', '… no row comes twice');
+	is($err, '', 'rows that appear and disappear do no harm');
+	is(join(' ', grep { $times{$_} > 1 } keys %times), '', '… no row is returned twice');
 	is(join(' ', grep { !$times{$_} } @ids), '', '… and none is missing');
 	$crm->no_faults;
 }
 
-# ---- a cursor whose next page was refused, and is to be requested again, when the subtransaction ends that requested it
+# ---- a cursor whose next page was refused and awaits a retry when the subtransaction that requested it ends
 
 {
 	my ($out, $err);
@@ -174,16 +174,16 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
 		stdout => \$out, stderr => \$err);
 	$crm->no_faults;
 	my %got = map { $_ => 1 } $out =~ /^([0-9a-f-]{36})$/mg;
-	is($err, '', 'a cursor requests again what was to be requested again');
-	is(scalar(keys %got), $crm->sql('SELECT count(*) FROM dv.account'), '… and has each row');
+	is($err, '', 'a cursor retries a request of an ended subtransaction');
+	is(scalar(keys %got), $crm->sql('SELECT count(*) FROM dv.account'), '… and returns each row');
 }
 
-# ---- elastic tables, whose ids may be the same in two partitions: pages are checked before they are used
+# ---- elastic tables, whose ids need not be unique across partitions: pages are checked before they are used
 
 $crm->sql(q{INSERT INTO dv.new_reading (new_name, partitionid) SELECT 'm' || i, 'p' || i % 3 FROM generate_series(1, 60) i;
 	ALTER FOREIGN TABLE dv.new_reading OPTIONS (ADD page_size '20')});
 my $meters = $crm->sql('SELECT new_name, partitionid FROM dv.new_reading ORDER BY length(new_name), new_name');
-is(scalar(split /\n/, $meters), 60, 'there are rows in three partitions');
+is(scalar(split /\n/, $meters), 60, 'three partitions have rows');
 for my $bytes (@lengths)
 {
 	$crm->fault(path => '/new_readings', action => (qw(garble shorten))[ $bytes % 2 ], bytes => int($bytes / 3), after => $bytes % 3);

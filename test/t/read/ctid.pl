@@ -1,8 +1,8 @@
 # ctid.pl
 #		The ctid of rows of the service: another cluster reads and writes them
-#		through postgres_fdw, which tells rows apart by nothing else; what another
-#		session does with a ctid; how many rows a session knows; and local rows that
-#		change while a statement waits for them.
+#		through postgres_fdw, which identifies rows by ctid alone; the use of a ctid
+#		in another session; the number of rows that a session remembers; and local
+#		rows that change while a statement waits for them.
 #
 # ROUNDS sets the number of random statements of the gateway (default 40), and
 # SEED the seed (default: the time; it is printed).
@@ -32,7 +32,7 @@ $crm->sql(
 	q{CREATE FOREIGN TABLE account (accountid uuid, name varchar(160), employees integer OPTIONS ("column" 'numberofemployees'))
 	    SERVER crm OPTIONS (entity_set 'accounts')});
 
-# Makes the rows of the service anew.
+# Recreates the rows of the service.
 sub fill
 {
 	my ($n) = @_;
@@ -48,7 +48,7 @@ sub contents { return $crm->sql(q{SELECT string_agg(name || '=' || employees, ' 
 # A gateway
 #
 
-# A cluster whose foreign table is the one of the first cluster, and a local table with the same rows.
+# A cluster whose foreign table refers to that of the first cluster, and a local table with the same rows.
 sub gateway
 {
 	my $node = PostgreSQL::Test::Cluster->new('gateway');
@@ -85,12 +85,12 @@ sub same
 	my $told = sub { $_[0]{message} // join ' ', $_[0]{tag}, sort map { join ',', @$_ } @{ $_[0]{rows} // [] } };
 	my $model = $session->value(q{SELECT string_agg(name || '=' || employees, ' ' ORDER BY name) FROM model});
 
-	is($told->($remote), $told->($local), "$statement: the answer");
+	is($told->($remote), $told->($local), "$statement: the result");
 	is(contents(), $model // '', '… and the rows');
 	return;
 }
 
-# Statements that postgres_fdw cannot send as they are.
+# Statements that postgres_fdw cannot push down.
 my @indirect = (
 	'DELETE FROM @ WHERE plus(employees, 0) = 3',
 	'UPDATE @ SET employees = plus(employees, 10) WHERE name LIKE \'a1%\'',
@@ -124,7 +124,7 @@ SKIP:
 
 	refill($session);
 	like($session->query('EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE plus(employees, 0) = 3'),
-		qr/Remote SQL: DELETE FROM public\.account WHERE ctid = \$1/, 'the gateway tells rows apart by their ctid');
+		qr/Remote SQL: DELETE FROM public\.account WHERE ctid = \$1/, 'the gateway identifies rows by ctid');
 	same($session, $_) for @indirect;
 	for my $round (1 .. $ENV{ROUNDS} // 40)
 	{
@@ -142,7 +142,7 @@ SKIP:
 	is($crm->sql("SELECT string_agg(DISTINCT right(name, 1) || ' ' || employees / 1000, ', ') FROM account WHERE employees >= 1000"),
 		'1 1, 2 2', 'each has updated its own rows');
 
-	# a ctid that the gateway has kept for longer than its connection
+	# a ctid that the gateway has kept beyond the end of its connection
 	my $place = $session->value("SELECT ctid FROM account WHERE name = 'a1'");
 
 	$session->query('SELECT postgres_fdw_disconnect_all()');
@@ -161,7 +161,7 @@ my @places = map { [ split /\n/, $_->query('SELECT ctid FROM account ORDER BY na
 my %seen;
 
 $seen{$_}++ for map { @$_ } @places;
-is(scalar keys %seen, 20 * @session, 'no two sessions give the same ctid');
+is(scalar keys %seen, 20 * @session, 'no two sessions generate the same ctid');
 for my $i (0 .. $#session)
 {
 	my $list = join ',', map { qq{"$_"} } @{ $places[ ($i + 1) % @session ] }[ 0 .. 4 ];
@@ -170,7 +170,7 @@ for my $i (0 .. $#session)
 		qr/is not known to this session/, 'the ctid of another session is refused');
 }
 is($crm->sql('SELECT count(*) FROM account'), 20, 'no row has been deleted');
-is($session[0]->try("DELETE FROM account WHERE ctid = '$places[0][3]'")->{tag}, 'DELETE 1', 'their own they know');
+is($session[0]->try("DELETE FROM account WHERE ctid = '$places[0][3]'")->{tag}, 'DELETE 1', 'a session knows its own ctids');
 
 #
 # A local row that changes while a statement waits for it
@@ -211,15 +211,15 @@ $crm->sql(qq{CREATE FOREIGN TABLE contact_$_ (contactid uuid, lastname text) SER
 is($crowd->value("SELECT count(ctid) FROM contact_$_"), $most / 8 + 1000, "table $_ of the crowd") for 1 .. 4;
 cmp_ok(
 	$crowd->value("SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'dataverse ctids'"),
-	'<', 70_000_000, 'what is remembered of them is bounded');
+	'<', 70_000_000, 'the number of remembered rows is bounded');
 my $first = $crowd->value('SELECT ctid FROM account LIMIT 1');
 
 cmp_ok(
 	$crowd->value("SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'dataverse ctids'"),
 	'<', 1_000_000, 'they are forgotten when another query begins');
-is($crowd->try("SELECT name FROM account WHERE ctid = '$first'")->{tag}, 'SELECT 1', '… whose rows are known');
+is($crowd->try("SELECT name FROM account WHERE ctid = '$first'")->{tag}, 'SELECT 1', '… whose rows are remembered');
 like(
 	$crowd->try('SELECT count(ctid) FROM (' . join(' UNION ALL ', map { "SELECT ctid FROM contact_$_" } 1 .. 8) . ') u')->{message},
-	qr/^too many rows of foreign tables with a ctid$/, 'more than can be remembered is an error');
+	qr/^too many rows of foreign tables with a ctid$/, 'more rows than can be remembered are an error');
 
 done_testing();

@@ -2,22 +2,21 @@
 #		Runs the same queries on foreign tables and on local copies of them.  The
 #		results must be the same, whatever is evaluated remotely.
 #
-# The queries are generated.  The data are difficult on purpose: NULLs, texts that
-# differ only in case, accents, or trailing blanks, wildcards, quotes, numbers and
-# dates at the limits of their ranges.  DIFFERENTIAL sets the number of queries
-# (default 3000), and SEED the seed (default: the time; it is printed).  The
-# planner is forced to plan them one way or the other, in different time zones.
+# The queries are generated.  The data contain NULLs, texts that differ only in case,
+# accents, or trailing blanks, wildcards, quotes, and numbers and dates at the limits of
+# their ranges.  DIFFERENTIAL sets the number of queries (default 3000), and SEED the seed
+# (default: the time; it is printed).  The planner is forced to plan them in one way or
+# another, in different time zones.
 #
-# Some of the queries are asked by a role from which row security hides rows, with
-# a function that raises an error as soon as it is given one of them.
+# Some queries run as a role that is subject to row security, with a function that raises
+# an error as soon as it is called for a hidden row.
 #
-# Some more are asked where the service does not know every form of a query, and
-# where it ignores an order that it should not be asked for.
+# Others run against a service that lacks some forms of queries, and against one that
+# ignores orders that should not be requested.
 #
-# After that, entries of the policy table are made wrong, one at a time, and each
-# of these errors must be detected.  The library that can do that is a second
-# build with DV_TEST=1, which "make test" makes and passes in DV_FLIPS.  All other
-# tests use the installed build.
+# Finally, entries of the policy table are falsified, one at a time, and each of these errors
+# must be detected.  This requires a second build of the library with DV_TEST=1, which "make
+# test" builds and passes in DV_FLIPS.  All other tests use the installed build.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -108,7 +107,7 @@ sub set_up
 		map { "{\"\@odata.type\":\"Microsoft.Dynamics.CRM.new_meter\",\"new_meterid\":\"$_\",\"new_name\":\"m\",\"new_serial\":\"$_\"}" } @meters);
 	create($crm, 'new_alltypeses', map { row_json($_) } @ids);
 	$crm->sql('CREATE TABLE l.t AS SELECT * FROM f.t; CREATE TABLE l.m AS SELECT * FROM f.m');
-	# parents with row security, and a function that is cheap and must not see what that hides
+	# parents with row security, and a cheap function that must not see hidden rows
 	$crm->sql(q{
 		CREATE TABLE allowed (id uuid);
 		CREATE FUNCTION guard(uuid) RETURNS boolean LANGUAGE plpgsql COST 0.0001 SECURITY DEFINER AS $$
@@ -218,7 +217,7 @@ sub question
 	return [ "SELECT count(*)" . pick('', ' + 1') . " FROM t$where", 0 ] if $how < 0.35;
 	if ($how < 0.42)
 	{
-		# which of several texts that are equal represents a group depends on the order of rows
+		# which of several equal texts represents a group depends on the order of rows
 		my $c = pick(grep { $columns{$_}[0] !~ /choices|ci_ai/ } @names);
 		return [ "SELECT $c, count(*), min(new_integer), max(new_name) FROM t$where GROUP BY $c", 0 ];
 	}
@@ -243,7 +242,7 @@ sub question
 	return [ "SELECT " . some_columns() . " FROM t$where", 0 ];
 }
 
-# Orders that are needed by something else than the end of the query, or by what it is a part of.
+# Orders that are needed in the middle of the query, or of a larger query.
 sub sorted_question
 {
 	my ($where) = @_;
@@ -263,12 +262,12 @@ sub sorted_question
 		[ "SELECT a.new_alltypesid, b.new_alltypesid FROM t a JOIN t b ON a.$key = b.$key WHERE b.new_integer = " . pick(1, 2, 41), 0 ],
 		[ "SELECT x.$key, ctid, xmin, tableoid = 't'::regclass AS t FROM t x$where ORDER BY $key$end$limit", 1 ]);
 
-	# a local table has other values of these
+	# a local table has other values for these
 	$what->[0] =~ s/, ctid, xmin, /, ctid IS NOT NULL AS c, xmin IS NOT NULL AS x, /;
 	return $what;
 }
 
-# The role from which rows are hidden asks, with the function that must not see them.
+# The role that is subject to row security asks, with the function that must not see hidden rows.
 sub hidden_question
 {
 	my @conditions = ('guard(x.new_alltypesid)', condition(int rand 3));
@@ -309,8 +308,8 @@ sub parameter_question
 
 # ---------------------------------------------------------------- asking
 
-# the service's limits are not tested here
-# dataverse.ci_ai exists in UTF-8 only
+# the limits of the service are not tested in this file
+# dataverse.ci_ai exists only in UTF-8
 my $crm = Crm->start('differential', initdb => [ '--encoding', 'UTF8' ], flags => [ '--limit-requests', 10000000, '--limit-exec', '1000000s' ]);
 plan skip_all => 'this PostgreSQL was built without ICU' unless $crm->has_ci_ai;
 set_up($crm);
@@ -322,20 +321,20 @@ my @questions = map { chance(0.15) ? parameter_question() : question() } 1 .. $w
 my @found = Differential::ask($crm, @questions);
 report_ok(\@found, "$wanted questions, the same answers (SEED=$seed)");
 
-# ---- forms of queries that not every environment knows
+# ---- forms of queries that some environments do not support
 
 my $few = $wanted < 300 ? $wanted : 300;
 
 Differential::ask_under_quirks($crm, $few, $seed, sub { chance(0.15) ? parameter_question() : question() });
 
-# ---- what is calculated is not sorted by the service
+# ---- the service does not sort by calculated columns
 
 {
 	my @sorts = map { [ 'SELECT new_calculated FROM t ORDER BY new_calculated' . pick('', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST') . ' LIMIT ' . pick(3, 50, 200), 1 ] } 1 .. 20;
 
-	is(scalar(differing($crm, '', @sorts)), 0, 'an order by a calculated column is right');
+	is(scalar(differing($crm, '', @sorts)), 0, 'the order by a calculated column is correct');
 	$crm->sql('ALTER FOREIGN TABLE f.t ALTER new_calculated OPTIONS (DROP source)');
-	cmp_ok(scalar(differing($crm, '', @sorts)), '>', 0, 'and the column is known to be one');
+	cmp_ok(scalar(differing($crm, '', @sorts)), '>', 0, 'and the column is marked as calculated');
 	$crm->sql(q{ALTER FOREIGN TABLE f.t ALTER new_calculated OPTIONS (ADD source 'calculated')});
 }
 
@@ -377,9 +376,9 @@ my %forms = (
 	ILIKE => sub { "$_[0] ILIKE " . pattern() },
 	STARTS => sub { "$_[0] ^\@ " . pick(@text_values) });
 
-# Entries that are right in the table, but would be wrong if they were "exact".  Entries for which
-# dvsim does the same as PostgreSQL are left out: order of choices and booleans, ranges and sets of
-# choices.
+# Entries that are correct in the table, but would be wrong if they were "exact".  Entries for
+# which dvsim behaves like PostgreSQL are left out: order of choices and booleans, ranges and
+# sets of choices.
 my %wrong = (
 	id => [qw(LT LE GT GE ORDER)],
 	text => [qw(EQ NE LT LE GT GE IN NOT_IN DISTINCT NOT_DISTINCT LIKE ILIKE STARTS ORDER)],
@@ -393,7 +392,7 @@ sub directed_question
 {
 	my ($sort, $op) = @_;
 	my @columns = grep { $columns{$_}[0] eq $sort } @names;
-	# varchar is cast for sorting, and casts are not sorted remotely
+	# varchar is cast for sorting, and the service does not sort by casts
 	my @sortable = grep { !/name|text/ } @columns;
 	my $c = pick($op eq 'ORDER' ? @sortable : @columns);
 
@@ -407,7 +406,7 @@ SKIP:
 
 	Differential::use_flips($crm, 'SELECT count(*) FROM f.t', $rows);
 	is(scalar(differing($crm, "SET dataverse_fdw.flip_policy = '';", @questions[ 0 .. ($#questions < 249 ? $#questions : 249) ])),
-		0, 'as long as none is wrong, the answers are the same');
+		0, 'with correct policies, the answers are the same');
 	Differential::wrong_policies_ok($crm, \%wrong, $directed, \&directed_question);
 }
 

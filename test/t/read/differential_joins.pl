@@ -3,19 +3,18 @@
 #		tables and on local copies of them.  The results must be the same,
 #		whatever is evaluated remotely, to the last digit that is displayed.
 #
-# The queries are generated: up to five tables along lookups or against them, in
-# any nesting, under everything that SQL does with a join.  The data are made
-# difficult: lookups that are empty or refer to another table, an account that has
-# most of the contacts, chains and circles of parents, NULLs, twins in case,
-# accents, or trailing blanks, numbers whose sums leave their types.
+# The queries are generated: up to five tables along lookups or against them, in any nesting,
+# in every kind of query that can contain a join.  The data contain lookups that are empty
+# or refer to another table, an account with most of the contacts, chains and cycles of
+# parents, NULLs, texts that differ only in case, accents, or trailing blanks, and numbers
+# whose sums overflow their types.
 #
-# DIFFERENTIAL sets the number of queries (default 2000), and SEED the seed
-# (default: the time; it is printed).  When answers differ, the queries are printed
-# as statements, and a script that makes everything again is written to the log
-# folder (which KEEP=1 keeps).
+# DIFFERENTIAL sets the number of queries (default 2000), and SEED the seed (default: the
+# time; it is printed).  When answers differ, the queries are printed as statements, and a
+# script that recreates everything is written to the log folder (which KEEP=1 keeps).
 #
-# As in t/read/differential, entries of the policy table are then made wrong, one
-# at a time, and each of these errors must be detected.
+# As in t/read/differential, entries of the policy table are then falsified, one at a time, and
+# each of these errors must be detected.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -33,7 +32,7 @@ use Crm;
 use Differential;
 use Live::Shapes;
 
-# per cent of the queries whose plans must contain a request in FetchXML; 0: no bound
+# minimum percentage of queries whose plans must contain a request in FetchXML; 0: no minimum
 use constant FETCHXML_AT_LEAST => 50;
 
 my $seed = $ENV{SEED} // time;
@@ -41,7 +40,7 @@ my $wanted = $ENV{DIFFERENTIAL} // 2000;
 my $directed = 60;    # queries for each wrong policy
 my $most = 3;         # subqueries in a query
 
-# avoid to join here, and to group and sort here, too
+# avoid local joins, groups, and sorts
 my $remote = join ' ', map { "SET enable_$_ = off;" } qw(hashjoin mergejoin nestloop hashagg sort);
 push @settings, join(' ', map { "SET enable_$_ = off;" } qw(hashjoin mergejoin nestloop)), $remote;
 
@@ -64,7 +63,7 @@ my @quarters = map { $_ / 4 } -8 .. 8, 360;    # their sums are exact in any ord
 my @sets = ('1', '2', '1,2', '1,3', '2,3', '1,2,3');
 my @rests = ('0', '1', '1.5', '1.4999', '1.5001', '-1.5', '0.0001', '-0.0001', '99999999999.9999', '-99999999999.9999', '42');
 
-# whole numbers and choices of columns of int4 and their like
+# whole numbers and choices in columns of int4 and similar types
 my @id_values = map { my $t = $_; map { "'$_'" } @{ $ids{$t} }[ 0 .. 5 ], @never } sort keys %ids;
 my @texts_here = (@texts[ 0 .. 30 ], '');
 
@@ -77,7 +76,7 @@ sub boolean_column { return column('boolean', 'boolean', 'true', 'false'); }
 sub choice_column { return column('choice', 'integer', @_, 0, '-1', 5); }
 sub double_column { return column('double', 'float8', @doubles, @quarters, "'NaN'", "'Infinity'", "'-Infinity'", '0.10000001'); }
 sub choices_column { return column('choices', 'integer[]', map { "'{$_}'" } @sets, '', '9', '1,NULL'); }
-# times that no time zone puts out of range
+# times within range in any time zone
 sub time_column { my ($type) = @_; return column('time', $type, grep { !/BC|294276/ } @moments); }
 sub date_column { return column('date', 'date', @days); }
 
@@ -134,7 +133,7 @@ my %tables = (
 		id => 'new_account_contactid',
 		links => { accountid => ['account'], contactid => ['contact'] },
 		columns => {} },
-	# the same rows as new_alltypes, in a table that was declared by hand, with digits as they come
+	# the same rows as new_alltypes, in a table declared by hand, with an unlimited number of digits
 	loose => {
 		id => 'new_alltypesid',
 		links => { new_meterid => ['new_meter'], new_customerid => [ 'account', 'contact' ] },
@@ -156,7 +155,7 @@ my %tables = (
 		columns => { new_name => text_column(), new_price => number_column(@moneys), account_name => text_column(), revenue => number_column(@amounts) } });
 my @often = ((('new_alltypes') x 5), (('new_meter') x 5), (('contact') x 4), (('account') x 3), (('new_account_contact') x 2), 'new_reading', 'loose', 'elsewhere', 'here', 'placed');
 
-# what refers to a table: [ table, lookup ]
+# references to a table: [ table, lookup ]
 my %referring;
 for my $table (sort keys %tables)
 {
@@ -244,7 +243,7 @@ sub reading_json
 		(chance(0.7) ? bind_to('new_MeterId', 'new_meters', pick(@{ $ids{new_meter} })) : ()));
 }
 
-# columns of which most rows are alike make sums that leave their types
+# columns with equal values in most rows, whose sums overflow their types
 sub alltypes_json
 {
 	my ($i) = @_;
@@ -268,7 +267,7 @@ sub alltypes_json
 			new_zonefree => \@json_times, new_date => \@json_dates));
 }
 
-# Parents: a chain, a circle of two, one of three, and a row that is its own parent.
+# Parents: a chain, a cycle of two, a cycle of three, and a row that is its own parent.
 sub parents
 {
 	my ($n) = @_;
@@ -287,7 +286,7 @@ sub updates
 	  grep { defined $parent[$_] } 0 .. $#parent;
 }
 
-# Leaves only those columns that are asked for, so that whole rows are the same in the copy.
+# Keeps only the selected columns, so that whole rows are the same in the copy.
 sub copy_table
 {
 	my ($crm, $table) = @_;
@@ -368,7 +367,7 @@ sub point_at_readings
 	return;
 }
 
-# The same ids in another environment, with other values: a join with it must not be sent anywhere.
+# The same ids in another environment, with other values: a join with it must not be pushed down.
 sub set_up_elsewhere
 {
 	my ($crm, $other) = @_;
@@ -386,7 +385,7 @@ sub set_up_elsewhere
 
 # ---------------------------------------------------------------- tables in a query
 
-# Tables of a query are [ alias, table ].  Names must differ in nested queries, too.
+# Tables of a query are [ alias, table ].  Names must differ in nested queries as well.
 my ($aliases, $subqueries, $widenings);
 
 sub named { my ($table) = @_; return [ substr($table =~ s/^new_//r, 0, 1) . ++$aliases, $table ]; }
@@ -409,10 +408,10 @@ sub is_number { return $_[0][0] eq 'number'; }
 sub is_time { return $_[0][0] =~ /^(?:time|date)$/; }
 sub is_text { return $_[0][0] eq 'text'; }
 sub is_ordered { return $_[0][0] =~ /^(?:number|time|date|double)$/; }
-# which of several equal texts stands for a group depends on the order of rows
+# which of several equal texts represents a group depends on the order of rows
 sub is_shown { return $_[0][0] ne 'text_ci_ai'; }
 
-# A column of one of the tables; the intersect table has none but ids.
+# A column of one of the tables; the intersect table has only ids.
 sub some_column
 {
 	my ($want, @scope) = @_;
@@ -422,8 +421,8 @@ sub some_column
 
 sub joined_by { my ($l, $r) = @_; return chance(0.5) ? "$l = $r" : "$r = $l"; }
 
-# A further table and the condition that joins it to one of those that are there.  Against a lookup, or by
-# any other columns, rows become more, which is done once in a query.
+# A further table and the condition that joins it to one of the tables so far.  Joins against a
+# lookup, or by any other columns, multiply rows, and occur at most once in a query.
 sub further
 {
 	my (@scope) = @_;
@@ -476,7 +475,7 @@ sub further
 	return ($to, joined_by(id_of($from), id_of($to)));
 }
 
-# Columns of two tables that can be compared, or of the same table twice.
+# Comparable columns of two tables, or of the same table twice.
 sub alike
 {
 	my ($s, $t) = @_;
@@ -492,7 +491,7 @@ sub alike
 	return @others ? ($l->[0], pick(@others)->[0], $l->[1]) : ();
 }
 
-# Returns the FROM of up to $n tables, and these.
+# Returns a FROM clause of up to $n tables, and the tables.
 sub tables_joined
 {
 	my ($n, $depth) = @_;
@@ -507,7 +506,7 @@ sub tables_joined
 		my @inside = ($to);
 		my $new = said($to);
 
-		# a join inside of a join
+		# a join inside a join
 		if (!$commas && $_ < $n && chance(0.15))
 		{
 			my ($inner, $inner_on) = further($to);
@@ -542,7 +541,7 @@ sub tables_joined
 
 sub comparison { return pick(' = ', ' <> ', ' <> ', ' < ', ' <= ', ' > ', ' >= ', ' IS DISTINCT FROM ', ' IS DISTINCT FROM ', ' IS NOT DISTINCT FROM '); }
 
-# columns with columns: of one row, of two tables
+# comparisons of columns: of one row, of two tables
 sub column_comparison
 {
 	my (@scope) = @_;
@@ -554,7 +553,7 @@ sub column_comparison
 	return $l . comparison() . $r;
 }
 
-# Values that rows do have, so that conditions leave some of them.
+# Values that occur in rows, so that conditions match some of them.
 my %common = (
 	text => [ map { quoted($_) } @texts_here ], text_ci_ai => [ map { quoted($_) } @texts_here ],
 	number => [ 0, 1, 1, 1.5, 2, 42, 100, 2147483647 ], double => [ 0, 0.5, -0.25, 1.5, 42 ], boolean => [ 'true', 'false' ],
@@ -565,7 +564,7 @@ sub leaf
 	my (@scope) = @_;
 	my $c = some_column(\&any, @scope);
 
-	# few ids are equal, or anything else than different
+	# ids are rarely equal, and nearly always different
 	$c = some_column(\&any, @scope) if $c->[1][0] eq 'id' && chance(0.7);
 	my ($name, $column) = @$c;
 	my ($sort, $type) = @$column;
@@ -603,7 +602,7 @@ sub expression_condition
 	return pick(@ways);
 }
 
-# a table that refers to one of the tables, or that it refers to: [ table, its column, column of the query ]
+# a table that refers to one of the tables, or is referred to by one: [ table, its column, column of the query ]
 sub related
 {
 	my ($from) = @_;
@@ -621,7 +620,7 @@ sub related
 	return ($from->[1], $tables{ $from->[1] }{id}, id_of($from));
 }
 
-# EXISTS, IN, their opposites, and scalar subqueries
+# EXISTS, IN, their negations, and scalar subqueries
 sub subquery_condition
 {
 	my ($depth, @scope) = @_;
@@ -659,7 +658,7 @@ sub subquery_condition
 	return "EXISTS (SELECT 1 FROM $text WHERE " . join(' AND ', $link, @where) . ')';
 }
 
-# A condition on these tables; $nested: it is in a subquery.
+# A condition on these tables; $nested: in a subquery.
 sub condition
 {
 	my ($depth, $nested, @scope) = @_;
@@ -679,7 +678,7 @@ sub condition
 	return leaf(@scope);
 }
 
-# FROM and WHERE with up to five tables, and these
+# FROM and WHERE with up to five tables, and the tables
 sub source
 {
 	my ($n) = @_;
@@ -713,7 +712,7 @@ sub bare_source
 	return;
 }
 
-# ---------------------------------------------------------------- what is asked of them
+# ---------------------------------------------------------------- what the queries compute
 
 sub unique { my %seen; return grep { !$seen{$_}++ } @_; }
 
@@ -722,7 +721,7 @@ sub outputs
 	my (@scope) = @_;
 	my @list = map { some_column(\&any, @scope)->[0] } 1 .. 1 + int rand 4;
 
-	# rows that are missing on the nullable side are NULL as a whole
+	# missing rows on the nullable side are NULL as a whole
 	push @list, pick(@scope)->[0] if chance(0.06);
 	push @list, '(' . some_column(\&any, @scope)->[0] . ' IS NULL)' if chance(0.1);
 	return join ', ', unique(@list);
@@ -731,7 +730,7 @@ sub outputs
 sub direction { return pick('', '', ' DESC', ' NULLS FIRST', ' DESC NULLS LAST', ' NULLS LAST'); }
 sub limit { return pick('', ' LIMIT ' . pick(1, 3, 3, 10, 10, 50, 50, 1000, 1000, 0)) . pick('', '', '', ' OFFSET ' . pick(0, 1, 1, 1, 7, 30)); }
 
-# an expression to group by, of a column or of several
+# an expression to group by, of one column or several
 sub group_expression
 {
 	my (@scope) = @_;
@@ -760,7 +759,7 @@ sub group_expression
 	return $name;
 }
 
-my @exact_doubles = qw(new_capacity address1_latitude);    # quarters: any order of adding gives the same
+my @exact_doubles = qw(new_capacity address1_latitude);    # quarters: their sums are the same in any order
 
 sub aggregate
 {
@@ -811,7 +810,7 @@ sub grouped
 	my $having = chance(0.35) ? having(@scope) : '';
 
 	$by = pick("ROLLUP ($by)", "GROUPING SETS (($by), ())") if chance(0.04);
-	# sums of what texts are equal: the text itself is not shown
+	# aggregates over equal texts, not the text itself
 	push @keys, 'count(*)' if chance(0.2);
 	return "SELECT " . join(', ', @keys, @aggregates) . " FROM $source GROUP BY $by$having";
 }
@@ -828,7 +827,7 @@ sub ordered_question
 {
 	my ($source, @scope) = source();
 
-	# in some, only the key is shown, so that its order is total
+	# some select only the key, so that its order is total
 	if (chance(0.4))
 	{
 		my $key = some_column(\&is_ordered, @scope);
@@ -859,7 +858,7 @@ sub grouped_question
 	return [ $query, 0 ];
 }
 
-# Periods that are made of several of those that the service groups by, which have values in common
+# Periods that combine several of the service's groupings and overlap
 sub period_question
 {
 	my ($source, @scope) = source();
@@ -886,12 +885,12 @@ sub semi_question
 	my $more = ($source =~ / WHERE / ? ' AND ' : ' WHERE ') . subquery_condition(1, @scope);
 
 	$more .= (chance(0.7) ? ' AND ' : ' OR ') . subquery_condition(1, @scope) if chance(0.3) && $subqueries < $most;
-	# an OR must not reach into the conditions that join tables
+	# an OR must not extend to the conditions that join tables
 	$more =~ s/^( AND | WHERE )(.*)$/$1($2)/s;
 	return [ "SELECT " . pick('count(*)', ids_of(@scope) . ', ' . outputs(@scope)) . " FROM $source$more", 0 ];
 }
 
-# A group, a part, or all of one join in another
+# One join within another: grouped, limited, or whole
 sub nested_question
 {
 	my $how = rand;
@@ -949,7 +948,7 @@ sub union_question
 	return [ $query, 0 ];
 }
 
-# Up or down the tree of parents, round its circles
+# Walks the tree of parents up or down, around its cycles
 sub recursive_question
 {
 	my ($table, $parent) = pick([ 'account', 'parentaccountid' ], [ 'new_meter', 'new_parentid' ])->@*;
@@ -995,7 +994,7 @@ sub parameter_question
 	return [ "SELECT $what FROM $source$and$name" . comparison() . 'p', $type, $value ];
 }
 
-# Joins that are read at the same time
+# Joins that are read concurrently
 sub appended_question
 {
 	my @parts = map {
@@ -1035,9 +1034,9 @@ plan skip_all => 'this PostgreSQL was built without ICU' unless $crm->has_ci_ai;
 
 set_up_tables($crm, $other);
 is($crm->sql("SELECT count(*) FROM l.$_"), $rows{$_}, "all rows of $_ are read") for sort keys %rows;
-cmp_ok($crm->sql('SELECT count(*) FROM l.new_account_contact'), '>', 30, 'rows of the intersect table, too');
+cmp_ok($crm->sql('SELECT count(*) FROM l.new_account_contact'), '>', 30, 'and of the intersect table');
 cmp_ok($crm->sql('SELECT count(*) FROM l.contact c JOIN l.account a ON a.accountid = c.parentcustomerid GROUP BY a.accountid ORDER BY 1 DESC LIMIT 1'),
-	'>', 30, 'an account has most of the contacts');
+	'>', 30, 'one account has most of the contacts');
 
 my @found;
 
@@ -1065,13 +1064,13 @@ same_ok("$wanted questions");
 
 my %tally = %Differential::tally;
 diag sprintf '%d of %d plans send FetchXML, %d of %d answers are empty', @tally{qw(fetch planned nothing asked)};
-# what raises an error depends on the plan
+# whether an expression raises an error depends on the plan
 report_ok(\@Differential::errors, 'no answer is an error');
-cmp_ok($tally{nothing}, '<', $tally{asked} * 0.4, 'and most answers say something');
-cmp_ok($tally{fetch}, '>=', $tally{planned} * FETCHXML_AT_LEAST / 100, 'enough of them are answered by FetchXML')
+cmp_ok($tally{nothing}, '<', $tally{asked} * 0.4, 'and most answers are not empty');
+cmp_ok($tally{fetch}, '>=', $tally{planned} * FETCHXML_AT_LEAST / 100, 'FetchXML answers enough of them')
   if FETCHXML_AT_LEAST > 0;
 
-# ---- the same when the ids of the root are divided into ranges, when several joins wait at a time, and with lists that take several requests
+# ---- the same with ids of the root divided into ranges, several joins waiting at a time, and lists that take several requests
 
 {
 	my %small = (account => 7, contact => 11, new_meter => 9, new_alltypes => 13);
@@ -1091,20 +1090,20 @@ cmp_ok($tally{fetch}, '>=', $tally{planned} * FETCHXML_AT_LEAST / 100, 'enough o
 		'SELECT c.contactid, a.name FROM f.contact c LEFT JOIN f.account a ON a.accountid = c.parentcustomerid';
 	is(scalar(grep { /Joined by Dataverse.*Ranges: \d/s } @ranges), 2, 'joins were read in ranges') or diag @ranges;
 	like($crm->sql("SET enable_hashjoin = off; EXPLAIN (COSTS OFF) SELECT c.contactid FROM f.contact c JOIN f.account a ON a.accountid = c.parentcustomerid
-		UNION ALL SELECT e.new_meterid FROM f.new_meter e JOIN f.account a ON a.accountid = e.new_accountid"), qr/Async Foreign Scan.*Joined by.*Async Foreign Scan.*Joined by/s, 'and together');
+		UNION ALL SELECT e.new_meterid FROM f.new_meter e JOIN f.account a ON a.accountid = e.new_accountid"), qr/Async Foreign Scan.*Joined by.*Async Foreign Scan.*Joined by/s, 'and concurrently');
 	$page->(sub { my ($table) = @_; return $table eq 'contact' ? "SET page_size '25'" : $table eq 'new_alltypes' ? "SET page_size '40'" : 'DROP page_size' });
 }
 
-# ---- the questions are such that mistakes would be noticed
+# ---- the questions are able to detect mistakes
 
-# What may go wrong between a query and FetchXML, as another query; one that does not change is no use.
+# Possible mistakes in the translation to FetchXML, as another query; a mistake that changes nothing is skipped.
 my $text = join '|', qw(name description address1_city lastname firstname fullname new_name new_notes new_text new_memo);
 my $zoned = join '|', qw(new_datetime new_installedon new_readat);
 my %mistakes = (
 	'an outer join becomes an inner one' => sub { s/LEFT JOIN/JOIN/g },
 	'a condition of an outer join is lost' => sub { s/(LEFT JOIN \w+ \w+ ON \S+ = \S+) AND \S+ [<>=]+ \S+(?= )/$1/ },
-	'what is outside of an outer join moves inside' => sub { s/(LEFT JOIN \w+ (\w+) ON \S+ = \S+) WHERE (\2\.\w+ (?:IS NULL|IS NOT NULL|[<>=]+ \S+))(?=$| ORDER BY| GROUP BY)/$1 AND $3/ },
-	'NULL does not matter to NOT IN' => sub { s/NOT IN \(SELECT (\w+)\.(\w+) FROM (\w+) \1\b/NOT IN (SELECT $1.$2 FROM (SELECT * FROM $3 WHERE $2 IS NOT NULL) $1/ },
+	'a filter outside of an outer join moves into it' => sub { s/(LEFT JOIN \w+ (\w+) ON \S+ = \S+) WHERE (\2\.\w+ (?:IS NULL|IS NOT NULL|[<>=]+ \S+))(?=$| ORDER BY| GROUP BY)/$1 AND $3/ },
+	'NOT IN ignores NULL' => sub { s/NOT IN \(SELECT (\w+)\.(\w+) FROM (\w+) \1\b/NOT IN (SELECT $1.$2 FROM (SELECT * FROM $3 WHERE $2 IS NOT NULL) $1/ },
 	'NOT EXISTS takes one of the rows' => sub { s/NOT EXISTS \(SELECT (\S+) FROM (\w+) (\w+) WHERE/NOT EXISTS (SELECT $1 FROM (SELECT * FROM $2 LIMIT 1) $3 WHERE/ },
 	'EXISTS repeats rows' => sub { s/^SELECT count\(\*\) FROM (\w+ \w+) WHERE \(?EXISTS \(SELECT \S+ FROM (\w+ \w+) WHERE (\S+ = [\w.]+)(.*)\)\)?$/SELECT count(*) FROM $1 JOIN $2 ON $3$4/ },
 	'"different" is true for NULL' => sub { s/(\w+\.\w+) <> (\S+)(?=$| )/$1 IS DISTINCT FROM $2/ },
@@ -1119,7 +1118,7 @@ my %mistakes = (
 	'averages have other digits' => sub { s/\bavg\((\w+\.\w+)\)(?! FILTER)/round(avg($1)::numeric, 10)/ },
 	'HAVING is lost' => sub { s/ HAVING .*?(?= ORDER BY|$)// },
 	'days are those of UTC' => sub { s/date_trunc\('(\w+)', (\w+\.(?:$zoned))\)/date_trunc('$1', $2, 'UTC')/g },
-	'NULLs are at the other end' => sub { s/( ORDER BY \w+\.\w+),/$1 NULLS FIRST,/ },
+	'NULLs sort at the other end' => sub { s/( ORDER BY \w+\.\w+),/$1 NULLS FIRST,/ },
 	'the first rows are skipped twice' => sub { s/ OFFSET ([1-9])/ OFFSET 1$1/ });
 
 my @many = (@questions, map { question() } @questions .. 4000);
@@ -1136,10 +1135,10 @@ for my $mistake (sort keys %mistakes)
 		last if @pairs == 150;
 	}
 	my @telling = @pairs ? Differential::telling($crm, "SET TimeZone = 'America/Los_Angeles';", @pairs) : ();
-	cmp_ok(scalar(@telling), '>', 0, "$mistake: " . @telling . ' of ' . @pairs . ' questions would notice it');
+	cmp_ok(scalar(@telling), '>', 0, "$mistake: " . @telling . ' of ' . @pairs . 'questions would detect it');
 }
 
-# ---- each element, attribute and operator of FetchXML has a source (of the last requests, as there are many)
+# ---- each element, attribute, and operator of FetchXML has a source (only the last requests are examined)
 
 use constant LAST_REQUESTS => 4000;
 
@@ -1153,10 +1152,10 @@ for my $request (@{ $crm->dvsim->control('GET', '/_dvsim/requests?since=' . ($to
 	$taken_apart++;
 	$without_source{$_} = $request->{target} for grep { /^fetch: / } splice @{ [ Live::Shapes::shapes_of({ %$request, body => '' }) ] }, 1;
 }
-cmp_ok($taken_apart, '>', min($wanted / 10, LAST_REQUESTS / 20), "$taken_apart requests with FetchXML are taken apart");
-is(join("\n", map { "$_ in $without_source{$_}" } sort keys %without_source), '', 'and each piece has a source (test/live/lib/Live/Shapes.pm)');
+cmp_ok($taken_apart, '>', min($wanted / 10, LAST_REQUESTS / 20), "$taken_apart requests with FetchXML are examined");
+is(join("\n", map { "$_ in $without_source{$_}" } sort keys %without_source), '', 'and each part has a source (test/live/lib/Live/Shapes.pm)');
 
-# ---- forms of queries that not every environment knows
+# ---- forms of queries that some environments do not support
 
 Differential::ask_under_quirks($crm, $wanted < 40 ? $wanted : 40, $seed, \&question);
 
@@ -1177,7 +1176,7 @@ sub about
 	return;
 }
 
-# Each returns a question whose answer is wrong if the service is asked what the name says of a column.
+# Each returns a question whose answer is wrong if the service is asked to apply the named operation to a column.
 my %forms = (
 	EQ => sub { my ($c) = @_; "$c->[0] = " . literal_of($c->[1]) },
 	NE => sub { my ($c) = @_; "$c->[0] <> " . literal_of($c->[1]) },
@@ -1203,13 +1202,13 @@ my %asked = (
 		return 'SELECT ' . id_of($mine) . ', ' . id_of($twin) . " FROM " . said($mine) . pick(' JOIN ', ' LEFT JOIN ') . said($twin) . " ON $twin->[0].$name = $c->[0]";
 	});
 
-# Entries of the table that are right, but would be wrong if they were "exact".  Those for which dvsim does
-# the same as PostgreSQL are left out.
+# Entries that are correct in the table, but would be wrong if they were "exact".  Entries for
+# which dvsim behaves like PostgreSQL are left out.
 my %wrong = (
 	text => [qw(EQ IN GROUP COUNT_DISTINCT)],
 	text_ci_ai => [qw(EQ)],
 	choices => [qw(EQ)]);
-# sorts of columns of which PostgreSQL has sums, or the least and greatest
+# sorts of columns for which PostgreSQL has sums, or minimum and maximum
 my %possible = (SUM => qr/^(?:number|choice)$/, EXTREME => qr/^(?:text|number|double|choice|time|date)$/);
 
 sub directed_question
@@ -1240,7 +1239,7 @@ SKIP:
 
 	Differential::use_flips($crm, 'SELECT count(*) FROM f.account', $rows{account});
 	is(scalar(differing($crm, "SET dataverse_fdw.flip_policy = '';", @questions[ 0 .. ($#questions < 99 ? $#questions : 99) ])),
-		0, 'as long as none is wrong, the answers are the same');
+		0, 'with correct policies, the answers are the same');
 	Differential::wrong_policies_ok($crm, \%wrong, $directed, \&directed_question, $remote);
 }
 

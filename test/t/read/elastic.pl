@@ -1,6 +1,6 @@
 # elastic.pl
 #		Elastic tables: a condition on the partition is sent as partitionId, and
-#		a session reads what it has written.
+#		a session reads its own writes.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -14,11 +14,11 @@ use Test::More;
 
 use Crm;
 
-# dataverse.ci_ai exists in UTF-8 only
+# dataverse.ci_ai exists only in UTF-8
 my $crm = Crm->start('elastic', initdb => [ '--encoding', 'UTF8' ]);
 my $since = 0;
 
-# Returns the reads of the table that have arrived since the last call.
+# Returns the reads of the table since the last call.
 sub reads
 {
 	my $log = $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json;
@@ -58,7 +58,7 @@ sub asks
 
 	reads();
 	is($crm->sql("SELECT count(new_name) FROM dv.new_reading WHERE $condition"), $rows, $condition);
-	is(partitions(), $partitions, '… is asked of the right partition');
+	is(partitions(), $partitions, '… is sent for the right partition');
 	return;
 }
 
@@ -79,23 +79,23 @@ if ($crm->has_ci_ai)
 }
 like($crm->sql(q{SET plan_cache_mode = force_generic_plan;
 	PREPARE p(text) AS SELECT new_name FROM dv.new_reading WHERE partitionid = $1;
-	EXPLAIN (VERBOSE) EXECUTE p('x')}), qr/&partitionId=:1\n\s*Values: :1 = \$1$/m, 'EXPLAIN says so');
+	EXPLAIN (VERBOSE) EXECUTE p('x')}), qr/&partitionId=:1\n\s*Values: :1 = \$1$/m, 'EXPLAIN shows it');
 
 # ---- written rows are visible
 
 reads();
 $crm->sql('SELECT count(*) FROM dv.new_reading');
-unlike(tokens(), qr/[^- ]/, 'a session that wrote nothing shows no token');
+unlike(tokens(), qr/[^- ]/, 'a session without writes sends no token');
 $crm->sql(q{SELECT add('new', 'dev-1'); SELECT new_name FROM dv.new_reading WHERE partitionid = 'dev-1'});
 my $first = tokens();
-like($first, qr/^(\S+#\d+) \1 \1$/, 'one that wrote shows the token of its write, for each page');
+like($first, qr/^(\S+#\d+) \1 \1$/, 'a session with writes sends the token of its last write for each page');
 $crm->sql(q{SELECT add('new', 'dev-1');
 	SELECT new_name FROM dv.new_reading LIMIT 1;
 	SELECT add('new', 'dev-1');
 	SELECT new_name FROM dv.new_reading LIMIT 1});
 my ($second, $third) = split / /, tokens();
 isnt($second, '-', 'each write has a token');
-isnt($second, $third, 'and the last one counts');
+isnt($second, $third, 'and the last one is sent');
 my $long = join ' OR ', map { "new_name = '" . ('z' x 250) . "$_'" } 1 .. 160;
 $crm->sql("SELECT add('new', 'dev-1'); SELECT count(new_name) FROM dv.new_reading WHERE $long");
 my ($batch) = grep { $_->{target} =~ /\$batch/ } @{ $crm->dvsim->control('GET', "/_dvsim/requests?since=$since")->json->{requests} };

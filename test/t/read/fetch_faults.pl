@@ -1,8 +1,8 @@
 # fetch_faults.pl
-#		Joins that are read page after page, when answers are broken, incomplete, or
-#		say nothing about what follows; cursors that wait while others need their
-#		slots; ranges of ids when rows come and go where pages are broken.  Each row
-#		comes once, or there is an error, and never an end that is none.
+#		Joins read page by page when answers are broken, incomplete, or do not say
+#		what follows; cursors that wait while others need their slots; ranges of ids
+#		when rows appear and disappear where pages break.  Each row is returned once,
+#		or the query fails.  A broken page is never taken for the end.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -49,7 +49,7 @@ my $rows = 700;
 
 sub sorted { return join "\n", sort split /\n/, $_[0]; }
 
-# Asks a question while rules are in force; returns what is said, and the error.
+# Asks a question under these fault rules; returns the messages and the error.
 sub under
 {
 	my ($query, @rules) = @_;
@@ -61,7 +61,7 @@ sub under
 	return (sorted($out), $err);
 }
 
-# a long list of differences helps nobody
+# shorten long lists of differences
 sub same_ok
 {
 	my ($got, $what) = @_;
@@ -72,7 +72,7 @@ sub same_ok
 
 like($crm->sql("EXPLAIN $_"), qr/Joined by Dataverse/, 'the service joins') for values %ask;
 
-# ---- answers that are no pages, in the first page and in others
+# ---- answers that are not pages, for the first page and for others
 
 for my $name (sort keys %ask)
 {
@@ -81,7 +81,7 @@ for my $name (sort keys %ask)
 		{ status => 206, body => { value => [] } }, { status => 204, body => '' }, { status => 200, body => '{}' },
 		{ status => 503 }, { status => 500, code => '0x80040216', message => 'An unexpected error occurred.' },
 		{ status => 429, code => '0x80072322', message => 'Number of requests exceeded the limit', retry_after => 0 },
-		# more is said to follow, but not where
+		# more rows follow, but without a link to them
 		{ status => 200, body => { value => [], $more_name => $true } },
 		{ status => 200, body => { value => [], $more_name => $true, $cookie_name => 'nowhere' } },
 		{ status => 200, body => { value => [], $more_name => 17 } })
@@ -91,11 +91,11 @@ for my $name (sort keys %ask)
 		my ($out, $err) = under($ask{$name}, { %$case, after => $after, times => 2 });
 
 		is($err, '', "$name: $what, on page " . ($after + 1));
-		ok($out eq $answer{$name}, '… and each row comes once');
+		ok($out eq $answer{$name}, '… and each row is returned once');
 	}
 }
 
-# ---- pages that do not say in the usual way that others follow
+# ---- pages that announce further pages in unusual ways
 
 {
 	my ($first) = grep { $_->{target} =~ /fetchXml/ } $crm->sent($ask{with_id});
@@ -108,30 +108,30 @@ for my $name (sort keys %ask)
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->() });
 	same_ok("$err$out", '… is followed by the others');
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->($more_name => 'true') });
-	same_ok("$err$out", '… also if it is a text that says so');
+	same_ok("$err$out", '… also if the flag is a text');
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->($more_name => undef) });
-	same_ok("$err$out", '… and if only its cookie says so');
+	same_ok("$err$out", '… and if only the cookie announces them');
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->($more_name => undef, $cookie_name => undef, '@odata.nextLink' => $dvsim->base . '/api/data/v9.2/contacts?$skiptoken=x') });
-	same_ok("$err$out", '… and it is requested again if it has the link of another language');
+	same_ok("$err$out", '… and it is requested again if it has a link for the other language');
 	($out, $err) = under($ask{with_id}, { status => 200, body => $cut->($more_name => undef, $cookie_name => undef) });
-	same_ok("$err$out", 'a page as full as it can be is requested again if it says nothing, and another one follows');
+	same_ok("$err$out", 'a full page without a flag is requested again, and further pages follow');
 	($out, $err) = under($ask{with_id}, { path => "page%3D'1'", status => 200, times => 0, body => $cut->($more_name => undef, $cookie_name => undef) });
 	like($err, qr/ERROR:  could not read foreign tables "contact" and "account" on server "crm": an answer from Dataverse was incomplete\nDETAIL:  The previous page did not announce another page\./,
-		'… and if it says nothing again, that is no end of the rows');
+		'… and a repeated page without a flag is not the end of the rows');
 	($out, $err) = under($ask{with_id}, { status => 200, times => 0, body => $cut->() });
-	like($err, qr/Dataverse returned the same page again/, 'a cookie that comes again is an error');
+	like($err, qr/Dataverse returned the same page again/, 'a repeated cookie is an error');
 
-	# a limit that the service does not reach
+	# a page size that the service does not reach
 	my $limit = $page - 10;
 	($out, $err) = under("$ask{with_id} LIMIT $limit", { status => 200, body => $cut->(value => [ @{ $whole->{value} }[ 0 .. 9 ] ]) });
-	is($err, '', 'a page that has fewer rows than were requested, and is not the last one');
+	is($err, '', 'a page with fewer rows than requested that is not the last one');
 	is(scalar(split /\n/, $out), $limit, '… is requested again');
 }
 
-# ---- a few rows that are requested first, and then all of them
+# ---- a few rows are requested first, then the rest
 
 {
-	# so few that a hundred of them may do, which is less than half a page
+	# few enough that a hundred of them may suffice, which is less than half a page
 	$crm->sql(q{ALTER FOREIGN TABLE dv.contact OPTIONS (SET page_size '250')});
 	my $query = "SELECT contactid FROM ($ask{with_id}) q WHERE hashtext(contactid::text) < -2100000000 LIMIT 5";
 	my $want = sorted($crm->sql($query));
@@ -154,9 +154,9 @@ for my $name (sort keys %ask)
 # as many rows as a page can have
 $crm->sql("DELETE FROM dv.contact WHERE contactid IN (SELECT contactid FROM l.contact OFFSET $page)");
 is(scalar(split /\n/, $crm->sql($ask{with_id})), $page, 'all rows fill one page');
-is(scalar(grep { $_->{target} =~ /fetchXml/ } $crm->sent($ask{with_id})), 2, '… after which another one is looked for');
+is(scalar(grep { $_->{target} =~ /fetchXml/ } $crm->sent($ask{with_id})), 2, '… after which another page is requested');
 
-# … and has some, which have come after the page that says nothing of them: at the end, in front, and so many that those of the page are on the next one
+# … and has rows that were inserted after the silent page: at the end, at the front, and so many that the rows of the page move to the next one
 for my $case ([ 1, 'f' ], [ 1, '0' ], [ 3, '0' ], [ $page + 5, '0' ], [ $page + 5, 'f' ])
 {
 	my ($n, $digit) = @$case;
@@ -166,21 +166,21 @@ for my $case ([ 1, 'f' ], [ 1, '0' ], [ 3, '0' ], [ $page + 5, '0' ], [ $page + 
 	$session->query('BEGIN');
 	$session->query("DECLARE c CURSOR FOR $ask{with_id}");
 	my @got = @{ $session->try("FETCH $page FROM c")->{rows} };
-	# ids are compared by their last digits first
+	# ids sort by their last digits first
 	$crm->sql(qq{INSERT INTO dv.contact (contactid, lastname, parentcustomerid, parentcustomeridtype)
 		SELECT overlay(gen_random_uuid()::text placing repeat('$digit', 8) from 25 for 8)::uuid, 'later', accountid, 'account' FROM l.account LIMIT $n});
 	my $r = $session->try('FETCH ALL FROM c');
-	is($r->{message}, undef, "$n rows come behind a full page that was the last one");
+	is($r->{message}, undef, "$n rows follow a full page that was the last one");
 	$times{ $_->[0] }++ for @got, @{ $r->{rows} // [] };
-	is(scalar(grep { $_ > 1 } values %times), 0, '… no row comes twice');
+	is(scalar(grep { $_ > 1 } values %times), 0, '… no row is returned twice');
 	is(join(' ', grep { !$times{$_} } split /\n/, $crm->sql("SELECT contactid FROM l.contact LIMIT $page")), '', '… and none is missing') if @got == $page;
 	$session->close;
 	$crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'later'});
 }
 $crm->sql('INSERT INTO dv.contact (contactid, lastname, parentcustomerid, parentcustomeridtype) SELECT * FROM l.contact OFFSET ' . $page);
 
-# ---- EXPLAIN counts what dvsim has got; only libcurl knows of requests without a body that it repeats itself, because a
-# connection that was used before has ended without an answer
+# ---- EXPLAIN agrees with dvsim; only libcurl knows about requests without a body that it
+# repeats itself when a reused connection has closed without an answer
 
 my $for_ids = qr/\$orderby=contactid desc|contactid eq \S+ and contactid (?:ge|lt) |fetch top='1'|attribute='contactid' operator='eq'/;
 for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET 0', 'SELECT gendercode, count(*) FROM dv.contact GROUP BY gendercode',
@@ -197,22 +197,22 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 		$crm->requests;
 		my $plan = $crm->sql("SET dataverse_fdw.scan_parallelism = $ranges; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
 		my @sent = $crm->requests;
-		# requests for no more than ids, which tell where and whether to divide rows, are not worth a repetition
+		# requests only for ids, which decide where and whether to divide rows, are not repeated
 		my $hits = grep { $_->{fault} && Crm::target($_) !~ $for_ids } @sent;
 		my %figure = $plan =~ /^\s*([A-Z][A-Za-z ]+): (\d+)$/mg;
 
 		my $awaited = $figure{'Requests Answered'} + ($figure{'Requests Repeated'} // 0);
 		my $all = $awaited + ($figure{'Requests Abandoned'} // 0);
 
-		# a request that is abandoned while it is being sent may not arrive
+		# a request that is abandoned while being sent may not arrive
 		ok($awaited <= @sent && @sent <= $all, 'EXPLAIN counts ' . ($case->{action} // $case->{status})) or diag scalar(@sent), $plan;
-		# what was repeated may have been given up in the end
-		cmp_ok(($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), '>=', $case->{action} && $case->{action} eq 'delay' ? 0 : $hits, '… and what was repeated') or diag $plan;
+		# a repeated request may have been abandoned later
+		cmp_ok(($figure{'Requests Repeated'} // 0) + ($figure{'Requests Abandoned'} // 0), '>=', $case->{action} && $case->{action} eq 'delay' ? 0 : $hits, '… and the repetitions') or diag $plan;
 		$crm->no_faults;
 	}
 }
 
-# a question about the order of ids that nobody waits for counts, too
+# a question about the order of ids that no scan waits for counts as well
 {
 	my $query = "SELECT k.contactid, c.lastname FROM (SELECT contactid FROM l.contact LIMIT 150) k LEFT JOIN dv.contact c ON c.contactid = k.contactid";
 
@@ -221,12 +221,12 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 	my $plan = $crm->sql("SET dataverse_fdw.scan_parallelism = 4; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $query");
 	my ($answered, $abandoned) = map { $plan =~ /Requests $_: (\d+)/ ? $1 : 0 } qw(Answered Abandoned);
 
-	cmp_ok($abandoned, '>=', 1, 'a question that nobody waits for is abandoned with its ranges');
+	cmp_ok($abandoned, '>=', 1, 'a question that no scan waits for is abandoned with its ranges');
 	cmp_ok($answered + $abandoned, '>=', scalar(@{ [ $crm->requests ] }), '… and EXPLAIN counts it') or diag $plan;
 	$crm->no_faults;
 }
 
-# ---- the function for FetchXML of one's own
+# ---- dataverse.fetchxml(), for queries written by the user
 
 {
 	my $xml = "<fetch count='$page'><entity name='contact'><attribute name='contactid'/><order attribute='contactid'/></entity></fetch>";
@@ -237,12 +237,12 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 
 	is("$err$out", "$rows|$rows", 'dataverse.fetchxml: all pages');
 	($out, $err) = under($query, { status => 206, body => { value => [] }, after => 2 });
-	is($err =~ s/^psql:\S+ //r, qq{ERROR:  could not read from "contact" on server "crm": an answer from Dataverse was incomplete\nDETAIL:  It has HTTP status 206, not 200.}, '… of which one is none');
+	is($err =~ s/^psql:\S+ //r, qq{ERROR:  could not read from "contact" on server "crm": an answer from Dataverse was incomplete\nDETAIL:  It has HTTP status 206, not 200.}, '… one of which is broken');
 	delete $whole->{$more_name};
 	($out, $err) = under($query, { status => 200, body => $whole });
-	is("$err$out", "$rows|$rows", '… of which one has a cookie for another one');
+	is("$err$out", "$rows|$rows", '… one of which has the cookie of another one');
 	($out, $err) = under("SET statement_timeout = '20s'; $query", { status => 200, times => 0, body => { %$whole, $more_name => $true } });
-	like($err, qr/Dataverse returned the same page again/, '… of which one comes again');
+	like($err, qr/Dataverse returned the same page again/, '… one of which is repeated');
 }
 
 # ---- joins by the keys of many rows
@@ -251,7 +251,7 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 	my $query = "SELECT k.contactid, c.lastname FROM l.contact k LEFT JOIN dv.contact c ON c.contactid = k.contactid AND c.lastname > 'D' WHERE k.contactid < 'c0000000-0000-0000-0000-000000000000'";
 	my $want = sorted($crm->sql($query =~ s/\bdv\./l./gr));
 
-	# one of the plans: the other would read all rows
+	# force this plan: the other would read all rows
 	$crm->sql(q{UPDATE pg_class SET reltuples = 1000000 WHERE oid = 'dv.contact'::regclass});
 	like($crm->sql("EXPLAIN $query"), qr/DataverseLookup/, 'a join by keys');
 	for my $case (
@@ -262,12 +262,12 @@ for my $query ($ask{with_id}, 'SELECT contactid, lastname FROM dv.contact OFFSET
 		my ($out, $err) = under($query, { %$case, path => '/contacts', after => int rand 3, every => 1 + int rand 2, times => 2 });
 
 		is($err, '', 'keys: ' . ($case->{action} // $case->{status}));
-		ok($out eq $want, '… and each row comes once') or diag scalar(split /\n/, $out), ' rows';
+		ok($out eq $want, '… and each row is returned once') or diag scalar(split /\n/, $out), ' rows';
 	}
 	$crm->sql(qq{UPDATE pg_class SET reltuples = $rows WHERE oid = 'dv.contact'::regclass});
 }
 
-# ---- cursors that have rows of a page when it breaks, when rows have come and gone
+# ---- cursors that have returned rows of a page before it breaks, while rows appear and disappear
 
 for my $round (1, 2)
 {
@@ -286,7 +286,7 @@ for my $round (1, 2)
 		$error = $r->{message} // '' if @ids == 0;
 		push @got, @ids;
 		next if @ids == 0 || rand() > 0.2;
-		# requests are made in the subtransaction, and stopped with it
+		# requests are made in the subtransaction, and end with it
 		$session->query('SAVEPOINT s');
 		$r = $session->try('FETCH 2 FROM c');
 		push @got, map { $_->[0] } @{ $r->{rows} // [] };
@@ -298,17 +298,17 @@ for my $round (1, 2)
 	}
 	cmp_ok(hits($dvsim), '>', 1, "round $round: pages were broken");
 	$crm->no_faults;
-	is($error, '', '… which is no reason for an error');
+	is($error, '', '… which causes no error');
 	$session->try('COMMIT');
 	$times{$_}++ for @got;
-	is(scalar(grep { $_ > 1 } values %times), 0, '… no row comes twice');
-	is(join(' ', grep { !$times{$_} } split /\n/, $crm->sql('SELECT contactid FROM l.contact')), '', '… and none that was there is missing');
+	is(scalar(grep { $_ > 1 } values %times), 0, '… no row is returned twice');
+	is(join(' ', grep { !$times{$_} } split /\n/, $crm->sql('SELECT contactid FROM l.contact')), '', '… and no row that existed throughout is missing');
 	$crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'new'});
 	$crm->sql('INSERT INTO dv.contact (contactid, lastname, parentcustomerid, parentcustomeridtype) SELECT * FROM l.contact WHERE contactid IN (' . join(',', map { "'$_'" } keys %gone) . ')') if %gone;
 	$_->close for $session, $other;
 }
 
-# ---- one slot: for cursors that nobody reads, and for scans that are nested
+# ---- one slot: for idle cursors, and for nested scans
 
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '1')});
 {
@@ -331,7 +331,7 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '1')});
 	{
 		my $r = $idle->try("FETCH ALL FROM $name");
 
-		is($r->{message}, undef, "cursor $name: goes on");
+		is($r->{message}, undef, "cursor $name: continues");
 		is($got{$name} + @{ $r->{rows} // [] }, $crm->sql("SELECT count(*) FROM ($cursor{$name} OFFSET 0) q"), '… to its end');
 	}
 	$idle->query('COMMIT');
@@ -373,7 +373,7 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '4')});
 		$longest = $r->{seconds} if $r->{seconds} > $longest;
 	}
 	is($greedy->finish->{rows}[0][0], $rows, 'a scan of many ranges with four slots');
-	cmp_ok($asked, '>=', 3, "… during which another session asked $asked times");
+	cmp_ok($asked, '>=', 3, "… during which another session sent $asked queries");
 	# a request of the scan takes 300 ms
 	cmp_ok($longest, '<', 2, sprintf '… and waited for %.0f ms at most', 1000 * $longest);
 	$crm->no_faults;
@@ -383,7 +383,7 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '4')});
 }
 $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_parallel)});
 
-# ---- ranges: the row that was returned last is gone when its page breaks, and others come a little before it
+# ---- ranges: the last returned row is deleted when its page breaks, and others are inserted just before it
 
 my $with_parent = 'SELECT a.accountid, p.name FROM dv.account a LEFT JOIN dv.account p ON p.accountid = a.parentaccountid';
 for my $query ('SELECT accountid FROM dv.account', $with_parent)
@@ -403,7 +403,7 @@ for my $query ('SELECT accountid FROM dv.account', $with_parent)
 	$session->query('SET dataverse_fdw.scan_parallelism = 4');
 	$session->query('BEGIN');
 	$session->query("DECLARE c CURSOR FOR $query");
-	# of every page, some rows come before it turns out to be broken
+	# some rows of every page are returned before it breaks
 	$crm->fault(method => 'GET', path => '/accounts', action => 'garble', bytes => 3000, every => 2, times => 0);
 	while (!defined $error)
 	{
@@ -419,15 +419,15 @@ for my $query ('SELECT accountid FROM dv.account', $with_parent)
 	}
 	cmp_ok(hits($dvsim), '>', 3, "$query: pages of ranges were broken");
 	$crm->no_faults;
-	is($error, '', '… and what comes in the place of rows is no reason for an error');
+	is($error, '', '… and inserted rows cause no error');
 	$session->try('COMMIT');
 	$times{$_}++ for @got;
-	is(scalar(grep { $_ > 1 } values %times), 0, '… no row comes twice');
+	is(scalar(grep { $_ > 1 } values %times), 0, '… no row is returned twice');
 	is(join(' ', grep { !$times{$_} } split /\n/, $crm->sql('SELECT id FROM ids')), '', '… and none is missing');
 	$_->close for $session, $other;
 }
 
-# ---- a page that breaks when so many rows have come into it that those that were returned are on the next page, or on the one after it
+# ---- a page breaks after so many inserts that its returned rows are on the next page, or the one after it
 
 for my $case (
 	[ 'SELECT accountid FROM dv.account', 1 ], [ 'SELECT accountid FROM dv.account', 4 ],
@@ -451,12 +451,12 @@ for my $case (
 		is(hits($dvsim), 1, "$query: $ranges ranges: the first page is broken");
 		$crm->sql("INSERT INTO dv.account (accountid, name) VALUES " . join ',', map { my $gap = $_; map { "('" . $id_of->(16 * $gap + 8 + $_) . "', 'new')" } 1 .. 15 } 1 .. $gaps);
 		my $r = $session->try('FETCH ALL FROM c');
-		is($r->{message}, undef, "… and other rows come into it in $gaps places");
+		is($r->{message}, undef, "… and other rows are inserted into it in $gaps places");
 		push @got, map { $_->[0] } @{ $r->{rows} // [] };
 		$session->try('COMMIT');
 		$crm->no_faults;
 		$times{$_}++ for @got;
-		is(scalar(grep { $_ > 1 } values %times), 0, '… no row comes twice');
+		is(scalar(grep { $_ > 1 } values %times), 0, '… no row is returned twice');
 		is(join(' ', grep { !$times{$_} } split /\n/, $crm->sql('SELECT id FROM ids')), '', '… and none is missing');
 		$session->close;
 	}

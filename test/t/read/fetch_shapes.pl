@@ -1,7 +1,7 @@
 # fetch_shapes.pl
-#		Services that answer FetchXML otherwise than expected: columns of links under
-#		other names, pages without cookies, groups that fail.  And the options that
-#		leave joins and groups to PostgreSQL.
+#		Services that answer FetchXML in unexpected ways: other names for columns of
+#		links, pages without cookies, groups that fail.  Also the options that leave
+#		joins and groups to PostgreSQL.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -38,7 +38,7 @@ my %ask = (
 	groups_of_join => 'SELECT a.industrycode, count(*) FROM dv.contact c JOIN dv.account a ON a.accountid = c.parentcustomerid GROUP BY a.industrycode');
 my %answer = map { $_ => sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) } keys %ask;
 
-# by which groups are left to the service
+# settings that leave groups to the service
 my $settings = q{SET enable_hashagg = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off};
 
 sub sorted { return join "\n", sort split /\n/, $_[0]; }
@@ -46,7 +46,7 @@ sub decoded { return $_[0] =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ger; }
 sub quirks { return $dvsim->control('POST', '/_dvsim/quirks', [@_]); }
 
 
-# In a session of its own; returns the answer, the error, and the targets of the requests with FetchXML.
+# Runs in a session of its own; returns the output, the error, and the targets of the requests with FetchXML.
 sub asked
 {
 	my ($query, $session) = @_;
@@ -63,7 +63,7 @@ sub right_ok
 	my ($out, $err, @sent) = asked($ask{$name});
 
 	is($err, '', "$what: no error");
-	ok($out eq $answer{$name}, '… and the right rows');
+	ok($out eq $answer{$name}, '… and the correct rows');
 	return @sent;
 }
 
@@ -95,20 +95,20 @@ for my $case ([ 'a prefix', sub { "t1.$_[0]" } ], [ 'an encoded prefix', sub { "
 	my ($out, $err, @sent) = asked($ask{inner});
 
 	like($err, qr/ERROR:  could not read foreign tables "contact" and "account" on server "crm": Dataverse does not name columns of joined tables as requested\n/,
-		"$what: values under other names are no nulls");
-	like($err, qr/HINT:  .*"push_joins"/, '… and what to do is said');
+		"$what: values under other names are not read as NULL");
+	like($err, qr/HINT:  .*"push_joins"/, '… and the hint says what to do');
 	is($out, '', '… without a row');
-	cmp_ok(scalar(@sent), '<=', 2, '… and without asking again and again');
+	cmp_ok(scalar(@sent), '<=', 2, '… and without repeated requests');
 	$crm->no_faults;
 }
 rename_links('outer', sub { "t1.$_[0]" });
-like((asked($ask{outer}))[1], qr/does not name columns of joined tables as requested/, 'the same of an outer join');
+like((asked($ask{outer}))[1], qr/does not name columns of joined tables as requested/, 'the same for an outer join');
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD push_joins 'off')});
-right_ok($_, "$_, joined here") for 'inner', 'outer', 'groups_of_join';
+right_ok($_, "$_, joined locally") for 'inner', 'outer', 'groups_of_join';
 $crm->sql('ALTER SERVER crm OPTIONS (DROP push_joins)');
 $crm->no_faults;
 
-# Answers of groups: the members that are taken away or renamed, and the error.
+# Answers for groups: the members to remove or rename, and the error.
 sub spoil_groups
 {
 	my ($name, $spoil) = @_;
@@ -122,10 +122,10 @@ sub spoil_groups
 }
 
 spoil_groups('groups', sub { my ($row, $alias) = @_; delete $row->{ $alias->{"contactid aggregate='count'"} // die }; });
-like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign table "contact" on server "crm": Dataverse returned no count$/, 'a count that is missing is no 0');
+like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign table "contact" on server "crm": Dataverse returned no count$/, 'a missing count is not 0');
 $crm->no_faults;
 
-# Under names of which nothing is known; the tables are the other way round where no row has another one.
+# Unknown names; "none" joins in the other direction and has no linked rows.
 $ask{none} = 'SELECT a.accountid, c.lastname FROM dv.account a LEFT JOIN dv.contact c ON c.contactid = a.primarycontactid';
 $ask{none_of_these} = "$ask{outer} WHERE c.parentcustomerid IS NULL";
 $ask{some} = "$ask{outer} WHERE c.parentcustomerid IS NOT NULL";
@@ -140,15 +140,15 @@ for my $name ('inner', 'outer', 'none_of_these', 'some', 'groups_of_join', 'grou
 {
 	my ($out, $err, @sent) = asked($ask{$name});
 
-	like($err, qr/ERROR:  could not read .* on server "crm": Dataverse does not name columns of joined tables as requested\n/, "$name: values under other names are no nulls");
+	like($err, qr/ERROR:  could not read .* on server "crm": Dataverse does not name columns of joined tables as requested\n/, "$name: values under other names are not read as NULL");
 	is($out, '', '… without a row');
-	cmp_ok(scalar(@sent), '<=', 3, '… and without asking again and again') or diag join "\n", @sent;
+	cmp_ok(scalar(@sent), '<=', 3, '… and without repeated requests') or diag join "\n", @sent;
 }
 for my $name ('none', 'no_columns')
 {
-	my @sent = right_ok($name, "$name: nothing could be called otherwise");
+	my @sent = right_ok($name, "$name: no name can be wrong");
 
-	is(scalar(grep { /'inner'.*'accountid'|top=/ } map { decoded($_) } @sent), $name eq 'none' ? 1 : 0, '… which is asked for only if columns are wanted') or diag join "\n", map { decoded($_) } @sent;
+	is(scalar(grep { /'inner'.*'accountid'|top=/ } map { decoded($_) } @sent), $name eq 'none' ? 1 : 0, '… which is verified only if columns are selected') or diag join "\n", map { decoded($_) } @sent;
 }
 quirks();
 for my $name ('none', 'none_of_these', 'some', 'groups_of_join', 'groups_of_outer')
@@ -159,13 +159,13 @@ for my $name ('none', 'none_of_these', 'some', 'groups_of_join', 'groups_of_oute
 	for (1 .. 2)
 	{
 		$crm->requests;
-		ok(sorted($session->query($ask{$name})) eq sorted($answer{$name}), "$name, time $_ in a session: the right rows");
+		ok(sorted($session->query($ask{$name})) eq sorted($answer{$name}), "$name, time $_ in a session: the correct rows");
 		push @pairs, scalar grep { /top=/ } map { decoded($_->{target}) } $crm->requests;
 	}
-	is("@pairs", $name eq 'none' ? '1 1' : $name eq 'none_of_these' ? '1 0' : '0 0', '… with one question more if the rows leave it open');
+	is("@pairs", $name eq 'none' ? '1 1' : $name eq 'none_of_these' ? '1 0' : '0 0', '… with one more request if the rows do not decide');
 }
 
-# the first join of a session asks for the id of the linked row; the next ones need not
+# the first join of a session requests the id of the linked row; later ones need not
 {
 	my $session = Session->new($crm->node);
 	my @targets;
@@ -176,7 +176,7 @@ for my $name ('none', 'none_of_these', 'some', 'groups_of_join', 'groups_of_oute
 		ok(sorted($session->query("$ask{inner} ORDER BY 1")) eq sorted($answer{inner}), "join $_ of a session");
 		push @targets, (map { $_->{target} } grep { $_->{target} =~ /fetchXml/ } $crm->requests)[0];
 	}
-	like($targets[0], qr/link-entity.*accountid.*alias.*accountid/i, 'the first one is put to the test');
+	like($targets[0], qr/link-entity.*accountid.*alias.*accountid/i, 'the first one is verified');
 	cmp_ok(length $targets[1], '<', length $targets[0], '… and the second one is not');
 }
 
@@ -195,12 +195,12 @@ for my $name ('inner', 'outer')
 	cmp_ok(scalar(@sent), '>=', $pages, '… page by page');
 	is(scalar(grep { /paging-cookie/ } @sent), 0, '… by their numbers');
 }
-# a page that is not full, and says that another one follows, is broken
+# a partial page that announces another one is broken
 $crm->fault(path => 'fetchXml', status => 200, body => { value => [], '@Microsoft.Dynamics.CRM.morerecords' => \1 }, after => 2, times => 1);
-right_ok('outer', 'a page that has no rows is requested again');
+right_ok('outer', 'an empty page is requested again');
 $crm->no_faults;
 
-# further than the service goes
+# beyond the service's limit
 $dvsim->control('POST', '/_dvsim/seed?table=contact&rows=52000', { lookups => { parentcustomerid => { table => 'account', filled => 1 } } });
 $crm->sql(q{ALTER FOREIGN TABLE dv.contact OPTIONS (SET page_size '5000')});
 {
@@ -208,18 +208,18 @@ $crm->sql(q{ALTER FOREIGN TABLE dv.contact OPTIONS (SET page_size '5000')});
 	my ($out, $err, @sent) = asked("SET statement_timeout = '60s'; SELECT count(c.lastname), count(a.name) FROM ($ask{outer} OFFSET 0) q (contactid, lastname, name), LATERAL (SELECT q.lastname) c, LATERAL (SELECT q.name) a");
 
 	like($err, qr/the query returns more than 50000 rows, and Dataverse provides no paging cookies for it\n/, 'more than 50,000 rows are an error that says so');
-	is(scalar @sent, 10, '… after those that can be had');
+	is(scalar @sent, 10, '… after those that can be read');
 	$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (ADD push_joins 'off')});
-	is($crm->sql("SELECT count(*) FROM ($ask{outer} OFFSET 0) q"), $total, 'joined here, all rows come');
+	is($crm->sql("SELECT count(*) FROM ($ask{outer} OFFSET 0) q"), $total, 'joined locally, all rows are returned');
 	$crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (DROP push_joins)});
 	quirks();
-	is($crm->sql("SELECT count(*) FROM ($ask{outer} OFFSET 0) q"), $total, '… and with cookies, too');
+	is($crm->sql("SELECT count(*) FROM ($ask{outer} OFFSET 0) q"), $total, '… and with cookies as well');
 }
 $crm->sql('TRUNCATE l.contact; INSERT INTO l.contact SELECT contactid, lastname, gendercode, parentcustomerid FROM dv.contact');
 $answer{$_} = sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) for keys %ask;
 
 #
-# Groups that fail, as for tables of logs
+# Groups that fail, as for log tables
 #
 
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '1')});
@@ -231,22 +231,22 @@ for my $name ('groups', 'groups_of_join')
 		my ($out, $err, @sent) = asked("$settings; $ask{$name}");
 
 		is($err, '', "$name, 500 $code: no error");
-		ok($out eq $answer{$name}, '… and the right groups, formed here');
-		cmp_ok(scalar(grep { /aggregate/ } @sent), '>=', 2, '… after it has been tried again');
+		ok($out eq $answer{$name}, '… and the correct groups, formed locally');
+		cmp_ok(scalar(grep { /aggregate/ } @sent), '>=', 2, '… after retries');
 		$crm->no_faults;
 	}
-	# that of a gateway says nothing about the query
+	# a gateway's error is no statement about the query
 	$crm->fault(path => 'aggregate', status => 502, times => 0);
 	like((asked("$settings; $ask{$name}"))[1], qr/ERROR:  could not read foreign table/, "$name: 502 is an error");
 	$crm->no_faults;
 }
 # everything fails
 $crm->fault(path => 'contacts', status => 500, code => '0x80040216', message => 'An unexpected error occurred.', times => 0);
-like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign table .*An unexpected error occurred/s, 'what fails for rows as well is an error');
+like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign table .*An unexpected error occurred/s, 'an error that rows cause as well is raised');
 $crm->no_faults;
 
 #
-# Joins that fail, in the same way
+# Joins that fail in the same way
 #
 
 for my $case ([ 500, '0x80040216', 'The operation is not supported on this table.' ], [ 400, '0x80048D0B', 'Link entities are not supported.' ], [ 501, '0x80060888', 'not implemented' ])
@@ -259,27 +259,27 @@ for my $case ([ 500, '0x80040216', 'The operation is not supported on this table
 		my ($out, $err, @sent) = asked("$settings; $ask{$name}");
 
 		like($err, qr/ERROR:  could not read foreign tables .*\Q$message\E/, "$name, $status: an error");
-		like($err, qr/HINT:  To join the tables in PostgreSQL, set option "push_joins" of the server, or of one of the foreign tables, to "off"\.$/m, '… which says how the tables can be read');
-		cmp_ok(scalar(@sent), '>=', ($status == 500 ? 2 : 1), '… after it has been tried as often as any request');
+		like($err, qr/HINT:  To join the tables in PostgreSQL, set option "push_joins" of the server, or of one of the foreign tables, to "off"\.$/m, '… with a hint how to read the tables');
+		cmp_ok(scalar(@sent), '>=', ($status == 500 ? 2 : 1), '… after the usual retries');
 		for my $object ('SERVER crm', 'FOREIGN TABLE dv.account', 'FOREIGN TABLE dv.contact')
 		{
 			$crm->sql("ALTER $object OPTIONS (ADD push_joins 'off')");
-			right_ok($name, "$name, with the option of $object");
+			right_ok($name, "$name, with the option of the $object");
 			$crm->sql("ALTER $object OPTIONS (DROP push_joins)");
 		}
 		$crm->no_faults;
 	}
 }
-# what has nothing to do with the query has another hint, or none
+# an error unrelated to the query has another hint, or none
 $crm->fault(path => 'link-entity', status => 502, times => 0);
 unlike((asked($ask{outer}))[1], qr/push_joins/, '502: no such hint');
 $crm->no_faults;
 $crm->fault(path => 'contacts', status => 400, code => '0x80060888', message => 'no FetchXML', times => 0);
-like((asked("$settings; $ask{groups}"))[1], qr/HINT:  To form the groups in PostgreSQL, set option "push_groups" of the server, or of the foreign table, to "off"\./, 'groups that cannot be formed from rows, either');
+like((asked("$settings; $ask{groups}"))[1], qr/HINT:  To form the groups in PostgreSQL, set option "push_groups" of the server, or of the foreign table, to "off"\./, 'nor for groups that cannot be formed from rows');
 $crm->no_faults;
 
 #
-# Options: cached plans are made anew
+# Options: cached plans are rebuilt
 #
 
 my $session = Session->new($crm->node);
@@ -303,7 +303,7 @@ for my $case (
 	$crm->sql($on) if $on;
 	is(($session->query('EXPLAIN (COSTS OFF) EXECUTE joined') =~ /Joined by Dataverse/) ? 1 : 0, $joins, "$what: joins");
 	is(($session->query('EXPLAIN (COSTS OFF) EXECUTE grouped') =~ /Grouped by Dataverse/) ? 1 : 0, $groups, '… and groups');
-	ok(sorted($session->query('EXECUTE grouped')) eq $answer{groups}, '… with the right answer') or diag $session->query('EXECUTE grouped'), "\n", $answer{groups};
+	ok(sorted($session->query('EXECUTE grouped')) eq $answer{groups}, '… with the correct answer') or diag $session->query('EXECUTE grouped'), "\n", $answer{groups};
 	$crm->sql($off) if $off;
 }
 

@@ -1,8 +1,8 @@
 # group_faults.pl
-#		Groups that are put together from parts (src/fdw/scan/group_scan.c): answers to
-#		single parts that are throttles, refusals, or none; limits that are exceeded
-#		at odd times; rows that come and go meanwhile; cancels; memory.  Each row that
-#		is there all the time is counted exactly once.
+#		Groups that are merged from parts (src/fdw/scan/group_scan.c): throttles,
+#		refusals, and broken answers for single parts; limits that are exceeded at
+#		odd times; rows that appear and disappear meanwhile; cancels; memory.  Each
+#		row that exists throughout is counted exactly once.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -21,8 +21,8 @@ use Session;
 
 use constant PROMPT => 1;       # s; the promise is 200 ms, but the test must not fail on a busy machine
 
-my $rows = 57_000;              # more than the service groups
-my $groups = 5_200;             # more than it returns
+my $rows = 57_000;              # more rows than the service groups
+my $groups = 5_200;             # more groups than it returns
 my $seed = $ENV{SEED} || int(rand(1_000_000));
 
 diag "SEED=$seed";
@@ -42,7 +42,7 @@ $crm->sql(
 	CREATE TABLE l.account AS SELECT accountid, industrycode FROM dv.account;
 	ANALYZE dv.account, dv.contact, l.account, l.contact});
 
-# PostgreSQL is not to group
+# keep PostgreSQL from grouping
 my $settings = q{SET enable_hashagg = off; SET enable_sort = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET statement_timeout = '60s'};
 my %ask = (
 	few => 'SELECT gendercode, count(*), count(annualincome), min(birthdate), max(birthdate) FROM dv.contact GROUP BY gendercode',
@@ -53,7 +53,7 @@ my %answer = map { $_ => sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) } keys %a
 
 sub sorted { return join "\n", sort split /\n/, $_[0]; }
 
-# Asks a question while rules are in force.
+# Asks a question under these fault rules.
 sub survives
 {
 	my ($what, $name, @rules) = @_;
@@ -65,11 +65,11 @@ sub survives
 	$crm->no_faults;
 	is($err, '', "$name: $what ($hits)");
 	ok(sorted($out) eq $answer{$name}, '… and each row counts once');
-	cmp_ok($hits, '>', 0, '… where something went wrong');
+	cmp_ok($hits, '>', 0, '… in spite of faults');
 	return;
 }
 
-# Of EXPLAIN ANALYZE, and the number of requests that dvsim has got.
+# Returns the figures of EXPLAIN ANALYZE, and the number of requests at dvsim.
 sub figures
 {
 	my ($query) = @_;
@@ -80,7 +80,7 @@ sub figures
 	return \%figure;
 }
 
-# ---- nothing goes wrong
+# ---- no faults
 
 for my $name (sort keys %ask)
 {
@@ -89,11 +89,11 @@ for my $name (sort keys %ask)
 	like($crm->sql("$settings; EXPLAIN $ask{$name}"), qr/^Foreign Scan.*\n\s+Grouped by Dataverse/, "$name: the service groups");
 	cmp_ok($figure->{Parts}, '>', 1, '… in parts');
 	is($figure->{'Grouped Here'}, undef, '… and PostgreSQL does not');
-	is($figure->{'Requests Answered'}, $figure->{sent}, '… with as many requests as EXPLAIN says');
-	ok(sorted($crm->sql("$settings; $ask{$name}")) eq $answer{$name}, '… and the groups are right');
+	is($figure->{'Requests Answered'}, $figure->{sent}, '… with as many requests as EXPLAIN shows');
+	ok(sorted($crm->sql("$settings; $ask{$name}")) eq $answer{$name}, '… and the groups are correct');
 }
 
-# ---- some answers are none, or throttles, or refusals, or say that there is too much
+# ---- some answers are broken, throttles, refusals, or exceed a limit
 
 my @names = sort keys %ask;
 for my $case (
@@ -115,7 +115,7 @@ for my $case (
 {
 	my ($what, $rule) = @$case;
 
-	# two questions each time, and others the next time
+	# two questions for each case, in rotation
 	for (1, 2)
 	{
 		push @names, my $name = shift @names;
@@ -124,24 +124,24 @@ for my $case (
 	push @names, shift @names if rand() < 0.5;
 }
 {
-	# EXPLAIN also counts requests that are given up when one of them is refused
+	# EXPLAIN also counts requests that are abandoned when one of them is refused
 	$crm->fault(path => 'aggregate', status => 400, code => '0x80040203', message => 'no', after => 1, delay_ms => 500);
 	$crm->fault(path => 'aggregate', action => 'delay', delay_ms => 2000, after => 2);
 	my $figure = figures($ask{many});
-	is($figure->{'Grouped Here'}, 'true', 'refused when parts are under way');
-	cmp_ok($figure->{'Requests Abandoned'} // 0, '>=', 1, '… which are given up');
+	is($figure->{'Grouped Here'}, 'true', 'refused while parts are under way');
+	cmp_ok($figure->{'Requests Abandoned'} // 0, '>=', 1, '… which are abandoned');
 	is($figure->{'Requests Answered'} + $figure->{'Requests Abandoned'} // 0, $figure->{sent}, '… and counted');
 	$crm->no_faults;
 
-	# a service that groups nothing is not asked for each row
+	# a service that forms no groups is not asked for every row
 	$crm->requests;
 	survives('no groups at all', 'few', { @limit, path => 'aggregate', times => 0 });
 	my $sent = () = $crm->requests;
 	cmp_ok($sent, '<', 500, "… with $sent requests");
-	$crm->idle_ok('for parts that are not needed');
+	$crm->idle_ok('for unneeded parts');
 }
 
-# ---- rows that go away between the questions for the first and for the last of them
+# ---- rows are deleted between the requests for the first and the last id
 
 for my $case (
 	[ 'all rows but one go away', sub { return { contactid => $_[0], gendercode => 2 }; }, [ [ 2, 1 ] ] ],
@@ -162,11 +162,11 @@ for my $case (
 	$dvsim->post('contacts', $row) if $row;
 	my $r = $session->finish;
 	is($r->{message}, undef, $what);
-	is_deeply($r->{rows}, $want, '… and what is there is counted');
+	is_deeply($r->{rows}, $want, '… and the remaining rows are counted');
 	$session->close;
 }
 
-# ---- rows that come and go everywhere: those that stay are counted exactly once
+# ---- rows appear and disappear everywhere: those that stay are counted exactly once
 
 $dvsim->control('POST', '/_dvsim/reset');
 $dvsim->control('POST', "/_dvsim/seed?table=contact&rows=$rows");
@@ -190,14 +190,14 @@ $dvsim->control('POST', "/_dvsim/seed?table=contact&rows=$rows");
 		$wrong++, diag $got if $got ne $before;
 		$crm->no_faults;
 	}
-	is($wrong, 0, "$reads times beside a writer: the rows that stay are counted once");
+	is($wrong, 0, "$reads reads during writes: the rows that stay are counted once");
 	kill 'INT', $writer->pid;
 	$writer->finish;
 	$writer->close;
 	$crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'other'});
 }
 
-# ---- cancels and timeouts, whatever is waited for
+# ---- cancels and timeouts in every wait
 
 for my $rule (
 	{ path => 'aggregate', action => 'stall', times => 0 }, { path => 'top', action => 'stall', times => 0 },
@@ -224,7 +224,7 @@ for my $rule (
 	$crm->no_faults;
 	$crm->idle_ok("after $what");
 	$crm->sql(q{SELECT dataverse.reset_pool('crm')});
-	is($session->try('SELECT gendercode, count(*) FROM dv.contact GROUP BY gendercode')->{message}, undef, '… and the session goes on');
+	is($session->try('SELECT gendercode, count(*) FROM dv.contact GROUP BY gendercode')->{message}, undef, '… and the session continues');
 	$session->close;
 }
 
@@ -259,13 +259,13 @@ for my $rule (
 	$after = $session->value($memory);
 	$crm->no_faults;
 	cmp_ok($after - $before, '<', 200_000, '… without growth of memory (' . ($after - $before) . ')');
-	is(scalar @{ $session->try('FETCH ALL FROM c')->{rows} // [] }, $rows - 1, '… and the cursor goes on');
+	is(scalar @{ $session->try('FETCH ALL FROM c')->{rows} // [] }, $rows - 1, '… and the cursor continues');
 	$session->query('COMMIT');
 	$crm->idle_ok('after errors');
 	$session->close;
 }
 
-# ---- values that are counted once take no more memory than they must
+# ---- distinct values take no more memory than necessary
 
 {
 	my $session = Session->new($crm->node);
@@ -282,7 +282,7 @@ for my $rule (
 	$session->close;
 }
 
-# ---- a backend that is killed leaves no slot behind
+# ---- a killed backend leaks no slot
 
 {
 	my $session = Session->new($crm->node);
@@ -295,11 +295,11 @@ for my $rule (
 	ok($session->finish->{gone}, 'a backend is killed');
 	$crm->no_faults;
 	wait_for(sub { my ($status) = $crm->node->psql('postgres', 'SELECT 1', on_error_stop => 0); $status == 0 }, 'the cluster has recovered');
-	$crm->idle_ok('by a backend that was killed');
-	is($crm->sql("$settings; SELECT sum(n) FROM (SELECT count(*) AS n FROM dv.contact GROUP BY gendercode) g"), $rows, '… and others go on');
+	$crm->idle_ok('by a killed backend');
+	is($crm->sql("$settings; SELECT sum(n) FROM (SELECT count(*) AS n FROM dv.contact GROUP BY gendercode) g"), $rows, '… and others continue');
 }
 
-# ---- values that answers to FetchXML spell otherwise than rows do
+# ---- values that answers to FetchXML format differently from rows
 
 my $spelled = q{SELECT donotemail, count(*), sum(exchangerate), min(birthdate), max(numberofchildren) FROM dv.contact WHERE gendercode = 1 GROUP BY donotemail};
 my ($grouped) = grep { /fetchXml/ } map { $_->{target} =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ger =~ tr/+/ /r } $crm->sent("$settings; $spelled");
@@ -319,7 +319,7 @@ for my $spelling ([ 0, '7', '12.50', '2026-01-02T00:00:00Z', '3' ], [ \0, 7, 12.
 
 	@row{ @alias{qw(donotemail count exchangerate birthdate numberofchildren)} } = @$spelling;
 	$crm->fault(path => 'fetchXml', action => 'status', status => 200, times => 0, body => { value => [ \%row ] });
-	is($crm->sql("$settings; $spelled") =~ s/12\.50*/12.5/r, 'f|7|12.5|2026-01-02|3', "spelled as $spelling->[3]: the same group");
+	is($crm->sql("$settings; $spelled") =~ s/12\.50*/12.5/r, 'f|7|12.5|2026-01-02|3', "formatted as $spelling->[3]: the same group");
 	$crm->no_faults;
 }
 

@@ -1,7 +1,7 @@
 # group_parts.pl
-#		Groups of more rows than the service takes into a query, with values that
-#		are counted once: into which parts the rows are divided, when it is better
-#		to read them, and what that takes.
+#		Groups over more rows than the service aggregates, with distinct values:
+#		how the rows are divided into parts, when it is better to read them, and
+#		the number of requests.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -27,7 +27,7 @@ $crm->sql(
 	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO f;
 	CREATE TABLE l.account AS SELECT accountid, numberofemployees, industrycode, creditonhold FROM f.account});
 
-# Asks the service and the copy; returns how many requests it took, and whether the service formed groups.
+# Asks the service and the copy; returns the number of requests, and whether the service formed groups.
 sub asks
 {
 	my ($what, $query, $settings) = @_;
@@ -48,7 +48,7 @@ my %query = (
 	'groups with few values' => 'SELECT industrycode, count(DISTINCT creditonhold), count(*) FROM account GROUP BY 1 ORDER BY 1',
 	'sums' => 'SELECT creditonhold, count(*), sum(numberofemployees) FROM account GROUP BY 1 ORDER BY 1');
 
-# whatever the settings prefer, grouping must not take much more than reading
+# under any settings, grouping must not take many more requests than reading
 my $prefer = 'SET enable_hashagg = off; SET enable_sort = off; ';
 for my $known (0, 1)
 {
@@ -78,7 +78,7 @@ $crm->stop;
 	$text->sql(
 		q{CREATE SCHEMA f; CREATE SCHEMA l;
 		IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO f});
-	# ids without any order, but the first one, and the last one, are those of either order
+	# ids in no order, except that the first and the last one are the same in both orders
 	$text->sql(q{INSERT INTO f.account (accountid, name, industrycode, numberofemployees)
 		SELECT CASE i WHEN 1 THEN '00000000-0000-0000-0000-000000000001' WHEN 2 THEN 'ffffffff-ffff-ffff-ffff-ffffffffffff' ELSE md5(i::text) END::uuid, 'x', i % 5 + 1, i
 		FROM generate_series(1, 120000) i});
@@ -86,8 +86,8 @@ $crm->stop;
 	for my $time ('the first', 'the second')
 	{
 		$text->requests;
-		like($text->sql($only . sprintf "EXPLAIN $ask", 'f'), qr/Grouped by Dataverse/, 'ids that are compared as text: groups are left to the service');
-		is($text->sql($only . sprintf $ask, 'f'), $text->sql(sprintf $ask, 'l'), "… and right, $time time");
+		like($text->sql($only . sprintf "EXPLAIN $ask", 'f'), qr/Grouped by Dataverse/, 'ids compared as text: the plan has the service form groups');
+		is($text->sql($only . sprintf $ask, 'f'), $text->sql(sprintf $ask, 'l'), "… and correct, $time time");
 		my @sent = grep { $_->{target} =~ /fetchXml/ } $text->requests;
 		cmp_ok(scalar(@sent), '<=', 120000 / 5000 + 4, '… with ' . @sent . ' requests');
 	}

@@ -1,5 +1,5 @@
 # import.pl
-#		IMPORT FOREIGN SCHEMA, as far as it needs a dvsim of its own: odd names,
+#		IMPORT FOREIGN SCHEMA, as far as it needs a dvsim of its own: unusual names,
 #		the number of requests, hundreds of tables, malformed answers.
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -21,7 +21,7 @@ $node->safe_psql('postgres', 'CREATE EXTENSION dataverse_fdw');
 
 my $since = 0;    # position in the journal of the current dvsim
 
-# Starts a dvsim with these tables (none: its own), and makes it the server "crm".
+# Starts a dvsim with these tables (default: its own), and makes it the server "crm".
 sub serve
 {
 	my (@tables) = @_;
@@ -46,7 +46,7 @@ sub serve
 	return $s;
 }
 
-# Returns the requests that have arrived since the last call, without those for tokens.
+# Returns the requests since the last call, except those for tokens.
 sub requests
 {
 	my ($s) = @_;
@@ -69,7 +69,7 @@ sub query
 	return $node->safe_psql('postgres', $_[0]);
 }
 
-# ---- odd names
+# ---- unusual names
 
 my $long_table = 'new_a_table_with_a_name_that_is_longer_than_any_that_postgresql_takes';
 my $long_column = 'new_a_column_with_a_name_that_is_longer_than_any_that_postgresql_takes';
@@ -94,22 +94,22 @@ is(query(q{SELECT string_agg(attname, ' ' ORDER BY attnum) FROM pg_attribute
 	WHERE attrelid = 'dv."select"'::regclass AND attnum BETWEEN 1 AND 12}),
 	join(' ', qw(selectid order ctid_2 table tablename user usertype username),
 		substr($long_column, 0, 63), map { substr($long_column, 0, 61) . "_$_" } 3, 2, 4),
-	'columns with odd names, each followed by its label');
+	'columns with unusual names, each followed by its label');
 is(query(qq{SELECT attfdwoptions[1] FROM pg_attribute
 	WHERE attrelid = 'dv."select"'::regclass AND attname = '} . substr($long_column, 0, 61) . q{_2'}),
 	"column=${long_column}_2", 'whose real names are kept');
 is(query(q{SELECT string_agg(relname || ' ' || ftoptions[1], ', ' ORDER BY relname)
 	FROM pg_class JOIN pg_foreign_table ON ftrelid = oid WHERE relname LIKE 'new_a%'}),
 	substr($long_table, 0, 61) . "_2 table=${long_table}_2, "
-	  . substr($long_table, 0, 63) . " table=${long_table}_1", 'tables, too');
+	  . substr($long_table, 0, 63) . " table=${long_table}_1", 'tables as well');
 utf8::encode(my $bytes = $unicode);
 is(query(q{SELECT obj_description('dv."select"'::regclass, 'pg_class')}), $bytes,
-	'comments may have any character');
+	'comments may contain any character');
 is(query(q{SELECT col_description('dv."select"'::regclass, 4)}), "$bytes (1 = $bytes)",
-	'choices, too');
-is(query(q{SELECT count(*) FROM dataverse.import_diff('dv')}), 0, 'nothing has drifted');
+	'choices as well');
+is(query(q{SELECT count(*) FROM dataverse.import_diff('dv')}), 0, 'no drift');
 
-# the names do not depend on what else is imported, and can also be given in full
+# the names do not depend on the other imported tables, and can also be given in full
 query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
 query(import_schema(
 	sprintf 'dataverse LIMIT TO (%s_1, %s_2)', $long_table, substr($long_table, 0, 61)));
@@ -123,7 +123,7 @@ $node->command_ok([ 'pg_dump', '-n', 'dv', '-f', $dump, 'postgres' ], 'pg_dump')
 query('DROP SCHEMA dv CASCADE');
 $node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-f', $dump, 'postgres' ],
 	'restores');
-is(query(q{SELECT count(*) FROM dataverse.import_diff('dv')}), 0, 'and nothing is lost');
+is(query(q{SELECT count(*) FROM dataverse.import_diff('dv')}), 0, 'and restores everything');
 
 # ---- a failed import does not affect the next one
 
@@ -140,20 +140,20 @@ for my $fault (
 	($code, $out, $err) =
 	  $node->psql('postgres', import_schema('dataverse LIMIT TO (team)'));
 	isnt($code, 0, "$action: an import from a broken answer fails");
-	like($err, $message, 'and says so');
+	like($err, $message, 'with an error');
 	$s->control('DELETE', '/_dvsim/faults');
 }
-is(query(q{SELECT count(*) FROM pg_foreign_table}), 3, 'and has made no table');
-# PostgreSQL finds the name of the type taken when comments already wait for all tables
+is(query(q{SELECT count(*) FROM pg_foreign_table}), 3, 'and creates no table');
+# PostgreSQL finds that the type name exists when comments for all tables are already pending
 query('CREATE DOMAIN dv.team AS integer');
 is($node->psql('postgres', 'DO $$ BEGIN BEGIN '
 	. import_schema('dataverse LIMIT TO (businessunit, team)') . '; EXCEPTION WHEN duplicate_object THEN DROP DOMAIN dv.team; END; '
 	. import_schema('dataverse LIMIT TO (team)') . '; END $$'), 0,
-	'an import after one that failed, in one statement');
+	'an import after a failed one, in one statement');
 is(query(q{SELECT obj_description('dv.team'::regclass, 'pg_class')}), 'Team', 'has its comments');
 $s->stop;
 
-# ---- hundreds of tables take a request for every fifty
+# ---- hundreds of tables take one request for every fifty
 
 my @columns = map {
 	(
@@ -188,7 +188,7 @@ sub queries
 	  grep { /^RetrieveMetadataChanges/ } @_;
 }
 
-# Returns the names of the tables that are asked for, in the form that is documented.
+# Returns the names of the requested tables, in the documented form.
 sub named
 {
 	return map {
@@ -221,7 +221,7 @@ for my $import (@imports)
 	$n = query('SELECT count(*) FROM pg_foreign_table');
 	$total //= $n;
 	is($n, $tables // ($name eq 'everything' ? $total : $total - 2), "$name: $n tables");
-	is(scalar @queries, int(($n + 49) / 50), 'a request for every fifty');
+	is(scalar @queries, int(($n + 49) / 50), 'one request for every fifty');
 	cmp_ok(scalar @sent - @queries, '<=', $others, "and at most $others others");
 	is_deeply([ sort(named(@queries)) ],
 		[ split /\n/, query(q{SELECT option_value FROM pg_foreign_table, pg_options_to_table(ftoptions)
@@ -233,24 +233,24 @@ for my $import (@imports)
 	cmp_ok(length $_, '<', 32768, 'and fit into a request line') for @sent;
 	$definitions{$name} = \@queries;
 }
-cmp_ok($total, '>', $many, 'everything is more than what we made');
+cmp_ok($total, '>', $many, 'all tables include our own');
 
-# only what is needed is requested
+# only the necessary metadata is requested
 my @asked = @{ $definitions{'one table'}[0]{AttributeQuery}{Properties}{PropertyNames} };
 is(scalar(grep { /^(?:OptionSet|DisplayName|Description)$/ } @asked), 3, 'comments take more');
 query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
 query(import_schema('dataverse LIMIT TO (new_table001)', "OPTIONS (import_comments 'off')"));
 my @sent = requests($s);
-unlike("@sent", qr/OptionSet|DisplayName|LabelQuery|languagecode/, 'than is asked for without them');
-is(scalar @sent, 2, 'and two requests more');
+unlike("@sent", qr/OptionSet|DisplayName|LabelQuery|languagecode/, 'than without them');
+is(scalar @sent, 2, 'and two more requests');
 
 # the comparison requests no more, either
 query(q{SELECT count(*) FROM dataverse.import_diff('dv')});
 @sent = requests($s);
 is(scalar @sent, 2, 'import_diff takes two requests');
-is_deeply([ named(queries(@sent)) ], ['new_table001'], 'for the tables that there are');
+is_deeply([ named(queries(@sent)) ], ['new_table001'], 'for the existing tables');
 
-# ---- who waits for an import sees how far it is, and can cancel it
+# ---- other sessions see the progress of an import, which can be canceled
 
 query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
 $s->control('POST', '/_dvsim/faults',
@@ -260,7 +260,7 @@ $importer->query_until(qr/begun/, "\\echo begun\n" . import_schema('new_energy',
 ok($node->poll_query_until('postgres',
 	q{SELECT (operation, foreign_table, rows_expected, rows_taken) = ('import', 'new_energy', 250, 150) FROM dataverse.progress WHERE rows_taken = 150}),
 	'dataverse.progress counts the tables of an import');
-is(query('SELECT in_flight FROM dataverse.progress'), 1, 'of which some are on their way');
+is(query('SELECT in_flight FROM dataverse.progress'), 1, 'some of them still being imported');
 my $began = time;
 query(q{SELECT pg_cancel_backend(pid) FROM dataverse.progress});
 ok($node->poll_query_until('postgres', 'SELECT count(*) = 0 FROM dataverse.progress'), 'and it can be canceled');
@@ -279,7 +279,7 @@ my $columns = q{
 
 $s = serve();    # dvsim's own tables
 
-# Imports everything into the schema, in a session of its own, and returns what it says.
+# Imports everything into the schema, in a session of its own, and returns its messages.
 sub import_into
 {
 	my ($schema, $statement, $options) = @_;
@@ -308,36 +308,36 @@ for my $case (
 	$err = import_into('fast', $statement, $options);
 	unlike($err, qr/Dataverse has refused/, 'nothing is refused');
 	@sent = requests($s);
-	is(scalar(grep { m{/Attributes/} } @sent), 0, 'in the short way');
+	is(scalar(grep { m{/Attributes/} } @sent), 0, 'by the short way');
 
 	my $drift = query(q{SELECT string_agg(d::text, E'\n') FROM dataverse.import_diff('fast', false) d});
 	requests($s);
 	$s->quirks('no-metadata-changes');
 	$err = import_into('plain', $statement, $options);
-	is(scalar(() = $err =~ /DEBUG:  Dataverse has refused RetrieveMetadataChanges: /g), 1, 'a refusal is told once');
+	is(scalar(() = $err =~ /DEBUG:  Dataverse has refused RetrieveMetadataChanges: /g), 1, 'a refusal is reported once');
 	@sent = requests($s);
-	is(scalar(grep { /^RetrieveMetadataChanges/ } @sent), 1, 'and met once, by the import and the comparison');
+	is(scalar(grep { /^RetrieveMetadataChanges/ } @sent), 1, 'and received once, by the import and the comparison');
 	@plain = grep { m{^EntityDefinitions\(LogicalName='\w+'\)(\?\$select=LogicalName|/Attributes/Microsoft\.Dynamics\.CRM\.\w+AttributeMetadata\?\$select=LogicalName)} } @sent;
 	cmp_ok(scalar @plain, '>', 4, scalar(@plain) . ' plain requests');
-	is(query('SELECT count(*) > 20 FROM (' . sprintf($columns, 'plain') . ') p'), 't', 'there are columns');
+	is(query('SELECT count(*) > 20 FROM (' . sprintf($columns, 'plain') . ') p'), 't', 'columns exist');
 	is(query(sprintf "($columns EXCEPT ALL $columns) UNION ALL ($columns EXCEPT ALL $columns)", qw(fast plain plain fast)),
 		'', 'the tables are the same');
-	is(query(q{SELECT string_agg(d::text, E'\n') FROM dataverse.import_diff('fast', false) d}), $drift, 'and so they look to import_diff');
+	is(query(q{SELECT string_agg(d::text, E'\n') FROM dataverse.import_diff('fast', false) d}), $drift, 'and import_diff agrees');
 }
 
-# ---- whatever is imported, nothing has drifted
+# ---- no import is followed by drift
 
 for my $options (map { my $labels = $_; map { "OPTIONS (import_labels '$labels', import_readonly '$_', import_comments 'off')" } qw(on off) } qw(on off))
 {
 	query("DROP SCHEMA IF EXISTS fast CASCADE; CREATE SCHEMA fast; IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO fast $options");
 	is(query(q{SELECT string_agg(d::text, E'\n') FROM dataverse.import_diff('fast', false) d}), '', "no drift with $options");
 }
-# what cannot be written is new only where something else that cannot be written was imported
+# read-only columns count as new only if other read-only columns were imported
 query(q{ALTER FOREIGN TABLE fast.account ADD createdon timestamptz OPTIONS ("column" 'createdon', type 'datetime', readonly 'true')});
 is(query(q{SELECT count(*) > 3, bool_and(foreign_table = 'account' AND drift = 'new column' AND statement ~ 'readonly') FROM dataverse.import_diff('fast', false)}),
 	't|t', 'a read-only column makes others missing');
 
-# what refuses the plain form is an error
+# a refusal of the plain requests is an error
 for my $path (q{EntityDefinitions(LogicalName='new_meter')}, q{/Attributes/Microsoft.Dynamics.CRM.StringAttributeMetadata})
 {
 	my ($status, $out, $err);
@@ -348,7 +348,7 @@ for my $path (q{EntityDefinitions(LogicalName='new_meter')}, q{/Attributes/Micro
 	$s->control('DELETE', '/_dvsim/faults');
 }
 
-# a table that has just been deleted is not there in either way
+# a table that has just been deleted is missing either way
 for my $quirks ([], ['no-metadata-changes'])
 {
 	my ($status, $out, $err);
@@ -359,11 +359,11 @@ for my $quirks ([], ['no-metadata-changes'])
 		: [ { path => 'RetrieveMetadataChanges', status => 200, body => { EntityMetadata => [] }, times => 0 } ]);
 	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
 	like($err, qr/ERROR:  could not import foreign schema on server "crm": the service did not send the definition of table "new_meter"\nHINT/,
-		'a table that is gone');
+		'a deleted table');
 	$s->control('DELETE', '/_dvsim/faults');
 }
 
-# nor is it imported in part, if its columns are gone before all has been told of them
+# and it is not imported in part, if it is deleted before all metadata has been read
 for my $answer ({ status => 404, code => '0x80060888', message => 'gone' }, { status => 200, body => {} })
 {
 	my ($status, $out, $err);
@@ -371,7 +371,7 @@ for my $answer ({ status => 404, code => '0x80060888', message => 'gone' }, { st
 	$s->control('POST', '/_dvsim/faults', [ { path => 'LookupAttributeMetadata', times => 0, %$answer } ]);
 	($status, $out, $err) = $node->psql('postgres', import_schema('dataverse LIMIT TO (new_meter)'));
 	like($err, qr/ERROR:  could not import foreign schema on server "crm": (the service did not send the definition of table "new_meter"\nHINT|an answer from Dataverse did not have the expected form)/,
-		"columns that are gone: $answer->{status}");
+		"deleted columns: $answer->{status}");
 	$s->control('DELETE', '/_dvsim/faults');
 }
 
@@ -386,13 +386,13 @@ for my $answer ({ status => 404, code => '0x80060888', message => 'gone' }, { st
 	$s->control('DELETE', '/_dvsim/faults');
 }
 
-# languages that are not told: all of them
+# unknown languages: labels in all of them
 $s->quirks;
 $s->control('POST', '/_dvsim/faults', [ { path => '/organizations', status => 403, code => '0x80040220', message => 'no privilege', times => 0 } ]);
 requests($s);
 query('DROP SCHEMA dv CASCADE; CREATE SCHEMA dv');
 query(import_schema('dataverse LIMIT TO (new_meter)'));
-is_deeply([ map { exists $_->{LabelQuery} ? 1 : 0 } queries(requests($s)) ], [0], 'without privilege to read the language there are labels in all');
+is_deeply([ map { exists $_->{LabelQuery} ? 1 : 0 } queries(requests($s)) ], [0], 'without privilege to read the language, labels are in all languages');
 is(query(q{SELECT obj_description('dv.new_meter'::regclass, 'pg_class') IS NOT NULL}), 't', 'and comments');
 $s->stop;
 

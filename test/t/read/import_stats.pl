@@ -1,6 +1,6 @@
 # import_stats.pl
 #		Option import_stats (PostgreSQL 19 and later): ANALYZE requests only the
-#		row count, or reads a sample where that does not suffice.
+#		row count, or reads a sample if that does not suffice.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -21,12 +21,12 @@ my $since = 0;
 plan skip_all => 'PostgreSQL 19 lets ANALYZE take over statistics'
   if $crm->sql('SHOW server_version_num') < 190000;
 
-is($crm->dvsim->control('POST', "/_dvsim/seed?table=account&rows=$rows")->status, 200, 'there are rows');
+is($crm->dvsim->control('POST', "/_dvsim/seed?table=account&rows=$rows")->status, 200, 'rows exist');
 $crm->sql(
 	q{CREATE FOREIGN TABLE account (accountid uuid, name text, n integer OPTIONS ("column" 'numberofemployees'))
 	  SERVER crm OPTIONS (entity_set 'accounts')});
 
-# Returns the requests and warnings of ANALYZE, and what is known about the table after it.
+# Returns the requests and warnings of ANALYZE, and the statistics of the table after it.
 sub analyzes
 {
 	my ($what, $asked, $warning, $known) = @_;
@@ -64,7 +64,7 @@ analyzes('account', $sampled,
 	qr/^.*WARNING:  cannot import statistics for foreign table "account" --- this foreign table has extended statistics objects$/,
 	'accountid n name');
 is($crm->sql(q{SELECT n_distinct IS NOT NULL FROM pg_stats_ext WHERE statistics_name = 'together'}),
-	't', 'which are made from the sample');
+	't', 'which are built from the sample');
 $crm->sql('DROP STATISTICS together');
 
 $crm->sql(q{ALTER FOREIGN TABLE account OPTIONS (ADD import_stats 'off')});

@@ -1,16 +1,15 @@
 # joins.pl
-#		Joins, groups, and aggregates where their translation to FetchXML has traps:
+#		Joins, groups, and aggregates whose translation to FetchXML has pitfalls:
 #		each question is asked of foreign tables and of local copies of them, with
 #		plans forced one way or the other, and the answers must be the same.
 #
-# The service refuses to aggregate more than 50,000 rows, returns no more than 5,000
-# groups without saying so, ignores case in groups, orders lookups and choices by
-# their names, compares columns of one row only, and pages a join by its first
-# table.  There are 50,001 meters, each with an account, a quarter of them with a
-# contact and with a parent.
+# The service refuses to aggregate more than 50,000 rows, silently returns no more than
+# 5,000 groups, ignores case in groups, orders lookups and choices by their names, compares
+# columns of one row only, and pages a join by its first table.  There are 50,001 meters, each
+# with an account, and a quarter of them with a contact and with a parent.
 #
-# What FetchXML must not ask for in any of these is looked for in the requests that
-# dvsim has seen.
+# The requests that dvsim has seen must not contain anything that FetchXML answers
+# differently from SQL.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -26,7 +25,7 @@ use Crm;
 use Differential;
 
 use constant ROWS => 50_001;        # meters: one more than the service aggregates
-use constant GROUPS => 5_001;       # accounts: one more than it returns groups
+use constant GROUPS => 5_001;       # accounts: one more than the groups it returns
 use constant CONTACTS => 6_000;
 
 my @flags = ('--limit-requests', 10000000, '--limit-exec', '1000000s', '--journal-bytes', 268435456);
@@ -65,7 +64,7 @@ for my $table (qw(account contact new_meter))
 		CREATE FOREIGN TABLE f.${table}_paged ($columns{$table}) SERVER crm OPTIONS (\"table\" '$table', entity_set '${table}s', page_size '7')");
 }
 
-# rows that the seed does not make: twins, equal columns, parents in circles, a row of which everything is empty
+# rows beyond the seed: equal texts in other case, equal columns, cyclic parents, a row with only NULLs
 my $first = sub { my ($table, $id, $n) = @_; return "(SELECT $id FROM f.$table ORDER BY createdon, $id LIMIT $n)"; };
 $crm->sql(
 	"CREATE TABLE numbered AS SELECT accountid AS id, row_number() OVER (ORDER BY accountid) AS n FROM " . $first->('account', 'accountid', 60) . " a;
@@ -87,24 +86,24 @@ for my $table (qw(account contact new_meter))
 $crm->sql('CREATE INDEX ON l.account (accountid); CREATE INDEX ON l.contact (contactid); CREATE INDEX ON l.new_meter (new_meterid);
 	CREATE INDEX ON l.contact (parentcustomerid); CREATE INDEX ON l.new_meter (new_accountid); ANALYZE l.account, l.contact, l.new_meter');
 
-# what the limits below depend on
+# preconditions of the limits below
 is($crm->sql('SELECT count(*), count(DISTINCT new_number), min(new_number), max(new_number), count(DISTINCT createdon) FROM l.new_meter'),
-	join('|', ROWS, ROWS, 0, ROWS - 1, ROWS), 'each meter has a number and a time of its own');
-is($crm->sql('SELECT count(*) FROM l.account'), GROUPS, 'there are more accounts than the service returns groups');
+	join('|', ROWS, ROWS, 0, ROWS - 1, ROWS), 'each meter has a distinct number and time');
+is($crm->sql('SELECT count(*) FROM l.account'), GROUPS, 'the number of accounts exceeds the limit of groups');
 cmp_ok($crm->sql('SELECT count(*) FROM l.new_meter WHERE new_contactid IS NULL'), '>', ROWS / 2, 'most meters have no contact');
-cmp_ok($crm->sql('SELECT count(*) FROM (SELECT lower(name) FROM l.account GROUP BY 1 HAVING count(DISTINCT name) > 1) g'), '>', 0, 'there are twins');
+cmp_ok($crm->sql('SELECT count(*) FROM (SELECT lower(name) FROM l.account GROUP BY 1 HAVING count(DISTINCT name) > 1) g'), '>', 0, 'some texts differ only in case');
 
 my $fifty = ROWS - 1;
 my $five = GROUPS - 1;
 
 # ---------------------------------------------------------------- asking
 
-# nothing is avoided; each join of two scans is; so are sorting and hashing
+# all plans are allowed; joins of two scans are avoided; so are sorting and hashing
 our @ways = ('', join(' ', map { "SET enable_$_ = off;" } qw(hashjoin mergejoin nestloop)),
 	join ' ', map { "SET enable_$_ = off;" } qw(hashagg sort));
 my @all_ways = @ways;
 
-# Asks queries, those with "!" in front sorted, in all ways.
+# Asks queries in all these ways; those with "!" in front are sorted.
 sub same_ok
 {
 	my ($what, @queries) = @_;
@@ -124,7 +123,7 @@ sub same_ok
 my ($before) = $dvsim->control('GET', '/_dvsim/requests?since=0')->json->{next};
 my $joined = 'new_meter m JOIN account a ON a.accountid = m.new_accountid';
 my $outer = 'new_meter m LEFT JOIN contact c ON c.contactid = m.new_contactid';
-my $low = 'm.new_number < 400';    # few rows, so that conditions need not leave few
+my $low = 'm.new_number < 400';    # few rows, for conditions that match many
 
 same_ok('columns of one row (4)',
 	'SELECT accountid FROM account WHERE revenue = creditlimit',
@@ -135,7 +134,7 @@ same_ok('columns of one row (4)',
 	'SELECT accountid FROM account WHERE revenue = creditlimit OR creditlimit IS NULL',
 	'SELECT count(*) FROM account WHERE revenue <= creditlimit',
 	'SELECT count(*) FROM account WHERE NOT (revenue > creditlimit)',
-	# texts that are twins
+	# texts that are equal to the service
 	'SELECT accountid, name FROM account WHERE name = address1_city',
 	'SELECT contactid FROM contact WHERE firstname = lastname',
 	'SELECT count(*) FROM contact WHERE firstname <> lastname',
@@ -171,7 +170,7 @@ same_ok('an order of which the service knows a part (23)',
 	"!SELECT c.birthdate, m.new_number FROM $outer WHERE $low ORDER BY c.birthdate NULLS FIRST, m.new_number LIMIT 30 OFFSET 290",
 	"!SELECT a.accountid, c.contactid FROM account a LEFT JOIN contact c ON c.parentcustomerid = a.accountid WHERE a.numberofemployees < 100000 ORDER BY a.revenue, a.accountid, c.contactid LIMIT 50",
 	"!SELECT m.new_number FROM $joined WHERE m.new_number < 3000 ORDER BY a.numberofemployees, m.new_number LIMIT 10");
-# all rows, joined in the best way only
+# all rows, joined only in the best way
 {
 	local @ways = ('');
 	same_ok('an order of all rows (23)',
@@ -204,7 +203,7 @@ same_ok('NOT IN and NOT EXISTS (32)',
 	'SELECT a.accountid FROM account a WHERE a.accountid NOT IN (SELECT parentcustomerid FROM contact)',
 	'SELECT a.accountid FROM account a WHERE a.accountid NOT IN (SELECT parentcustomerid FROM contact WHERE parentcustomerid IS NOT NULL AND gendercode = 1) AND a.numberofemployees < 200000',
 	'SELECT a.accountid FROM account a WHERE NOT EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid) AND a.numberofemployees < 200000',
-	# more rows on the other side than one, or a row that is its own
+	# more than one row on the other side, or the row itself
 	'SELECT count(*) FROM account a WHERE EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid AND c.gendercode = 2)',
 	'SELECT count(*) FROM account a WHERE a.accountid IN (SELECT new_accountid FROM new_meter WHERE new_number < 2000)',
 	'SELECT count(*) FROM account a WHERE NOT EXISTS (SELECT FROM account c WHERE c.parentaccountid = a.accountid) AND a.numberofemployees < 200000',
@@ -215,7 +214,7 @@ same_ok('aggregates that the service does not have (36)',
 	'SELECT min(new_kind), max(new_kind), min(industrycode) FROM new_meter m JOIN account a ON a.accountid = m.new_accountid WHERE new_number < 400',
 	'SELECT bool_and(creditonhold), bool_or(creditonhold), sum(industrycode), avg(industrycode) FROM account',
 	'SELECT new_kind, min(new_number), max(new_lastreading), min(new_checkedon), max(new_installedon) FROM new_meter GROUP BY new_kind',
-	# the first and the last id: they sort in another way there
+	# the first and the last id: FetchXML sorts them differently
 	'!SELECT accountid FROM account ORDER BY accountid LIMIT 1', '!SELECT accountid FROM account ORDER BY accountid DESC LIMIT 1',
 	'!SELECT new_accountid FROM new_meter ORDER BY new_accountid LIMIT 1',
 	'SELECT new_installedon, count(*) FROM new_meter WHERE new_number < 400 GROUP BY new_installedon',
@@ -241,7 +240,7 @@ same_ok('twins are different (37)',
 	'SELECT name FROM account EXCEPT SELECT address1_city FROM account',
 	'!SELECT DISTINCT name FROM account ORDER BY name LIMIT 100');
 
-# scans of all rows, with groups made here in two ways
+# scans of all rows, with groups formed locally in two ways
 @ways = @ways[ 0, 2 ];
 my $all = 'count(*), count(new_contactid), count(new_price), sum(new_number), sum(new_price), sum(new_lastreading), avg(new_number), avg(new_price), min(new_installedon), max(new_checkedon), min(new_lastreading)';
 same_ok("aggregates of $fifty rows and of one more (5.3)",
@@ -274,7 +273,7 @@ same_ok('groups of what is NULL (5.3)',
 	'SELECT DISTINCT parentaccountid FROM account WHERE numberofemployees < 100000');
 
 @ways = @all_ways;
-# seven rows a page: the last one of a page has none, one, or several rows of the other side
+# seven rows a page: the last row of a page has none, one, or several rows on the other side
 my $some = 'a.numberofemployees < 100000';
 same_ok('joins across the edges of pages (5.3)',
 	"SELECT a.accountid, c.contactid FROM account_paged a LEFT JOIN contact_paged c ON c.parentcustomerid = a.accountid WHERE $some AND (c.contactid IS NULL OR c.contactid IS NOT NULL)",
@@ -294,8 +293,8 @@ report_ok(\@Differential::errors, 'no answer is an error');
 
 # ---------------------------------------------------------------- what must not be sent
 
-# Which parts of FetchXML the service does not carry out as SQL means them.  "types" tells what it must not
-# be asked for by table and column.
+# Parts of FetchXML that the service does not evaluate as SQL does.  "types" lists what must not
+# be requested, by table and column.
 my %types = (
 	new_kind => 'choice', industrycode => 'choice', gendercode => 'choice', new_active => 'boolean', creditonhold => 'boolean',
 	accountid => 'id', contactid => 'id', new_meterid => 'id', new_accountid => 'lookup', new_contactid => 'lookup', new_parentid => 'lookup',
@@ -329,7 +328,7 @@ sub objections
 	return @found;
 }
 
-# what it objects to, and what it lets pass
+# requests that it reports, and requests that it accepts
 my $link = '<link-entity name="account" from="accountid" to="new_accountid">';
 my %sample = (
 	"<fetch aggregate='true'><entity name='new_meter'><attribute name='new_kind' alias='c0' aggregate='min'/></entity></fetch>" => 1,
@@ -340,7 +339,7 @@ my %sample = (
 	"<fetch><entity name='new_meter'>$link<filter><condition attribute='revenue' operator='lt' valueof='creditlimit'/></filter></link-entity></entity></fetch>" => 0,
 	"<fetch><entity name='new_meter'>$link<link-entity name='contact'><filter><condition attribute='creditlimit' operator='lt' valueof='annualincome'/></filter></link-entity></link-entity></entity></fetch>" => 1,
 	"<fetch><entity name='new_meter'>$link<link-entity name='contact'/><filter><condition attribute='revenue' operator='lt' valueof='creditlimit'/></filter></link-entity><order attribute='new_kind'/></entity></fetch>" => 1);
-is_deeply({ map { $_ => scalar objections($_) } keys %sample }, \%sample, 'parts of FetchXML that are wrong are found');
+is_deeply({ map { $_ => scalar objections($_) } keys %sample }, \%sample, 'wrong parts of FetchXML are detected');
 
 sub decoded { my ($s) = @_; $s =~ tr/+/ /; $s =~ s/%([0-9A-Fa-f]{2})/chr hex $1/ge; return $s; }
 
@@ -356,7 +355,7 @@ while (1)
 my @fetch = map { decoded($_) } @sent;
 my %objections = map { my $xml = $_; map { $_ => $xml } objections($xml) } @fetch;
 diag scalar(@fetch) . ' requests were FetchXML';
-is_deeply([ sort keys %objections ], [], 'none of them asks for what the service does not have');
+is_deeply([ sort keys %objections ], [], 'none of them requests what the service lacks');
 diag "$_: $objections{$_}" for sort keys %objections;
 
 $crm->stop;

@@ -35,7 +35,7 @@ my $in_batches = 0;
 
 sub requests { return $crm->requests; }
 
-# Asks a question about {tables}, of both; returns the requests.
+# Asks a question about {tables} on both sides; returns the requests.
 sub agrees
 {
 	my ($title, $script, $check) = @_;
@@ -51,8 +51,8 @@ sub agrees
 		is(substr($err, 0, 300), '', "$title: no error ($schema)");
 	}
 	ok($answers[0] eq $answers[1], '… and the same answer') or diag substr($answers[1], 0, 300), "\ninstead of\n", substr($answers[0], 0, 300);
-	is(scalar(grep { length($_->{target}) > 32_768 || length($_->{body} // '') > 66_000 } @sent), 0, '… with requests of a bounded length');
-	# but links to further pages, which the service makes
+	is(scalar(grep { length($_->{target}) > 32_768 || length($_->{body} // '') > 66_000 } @sent), 0, '… with requests of bounded length');
+	# except for links to further pages, which the service generates
 	my @queries = grep { !/skiptoken/ } map { ($_->{body} // '') =~ m{^GET \S*?/api/data/v9\.2/(\S+) HTTP}m } @sent;
 	$in_batches += @queries;
 	is(scalar(grep { length > 50_000 } @queries), 0, '… and of queries');
@@ -84,7 +84,7 @@ agrees('alternatives', "SELECT $columns FROM {account} WHERE " . join ' OR ', ma
 agrees('LIMIT', "SELECT count(*) FROM (SELECT FROM {account} WHERE " . $ors->('description = %s', @long, $known) . ' LIMIT 5) x');
 agrees('an order', "SELECT numberofemployees FROM {account} WHERE " . $ors->('description <> %s', @long[ 0 .. 40 ]) . ' ORDER BY numberofemployees DESC LIMIT 7');
 
-# what the service answers exactly stays exact: counts and limits
+# exact conditions stay exact: counts and limits are still pushed down
 my $numbers = join ' OR ', map { "numberofemployees = $_" } 1 .. 400;
 my $ranges = join ' OR ', map { "createdon BETWEEN '2001-01-01 00:00:" . sprintf('%02d', $_ % 60) . "' AND '2002-01-01'" } 1 .. 240;
 
@@ -104,18 +104,18 @@ for my $mode (qw(force_generic_plan force_custom_plan))
 		my $condition = join ' OR ', map { sprintf $form, $_ } 1 .. 60;
 
 		agrees("$mode, $form", "SET plan_cache_mode = $mode; PREPARE p ($types) AS SELECT $columns FROM {account} WHERE numberofemployees > 5000 AND ($condition OR revenue > 1000); EXECUTE p ($parameters)",
-			sub { is(scalar(grep { !/numberofemployees%20gt%205000/ } map { $_->{target} . ($_->{body} // '') } @_), 0, '… and what fits is sent'); });
+			sub { is(scalar(grep { !/numberofemployees%20gt%205000/ } map { $_->{target} . ($_->{body} // '') } @_), 0, '… and the part that fits is sent'); });
 		agrees("$mode, $form, all of them", "SET plan_cache_mode = $mode; PREPARE p ($types) AS SELECT count(*) FROM {account} WHERE " . join(' AND ', map { sprintf "NOT coalesce($form, false)", $_ } 1 .. 60) . "; EXECUTE p ($parameters)");
 	}
 	agrees("$mode, a list and texts", "SET plan_cache_mode = $mode; PREPARE p (text[], text[]) AS SELECT $columns FROM {account} WHERE name = ANY (\$1) AND (description = ANY (\$2) OR revenue > 0); EXECUTE p ("
 		  . 'ARRAY[' . join(',', (map { $q->('n' x 600 . $_) } 1 .. 300), map { $q->($_) } @names) . '], ARRAY[' . join(',', map { $q->('d' x 900 . $_) } 1 .. 90) . '])');
 }
-# what is assumed of a list of unknown length is less than what it takes up
+# the estimate for a list of unknown length is too low
 agrees('a list that fits only without the other conditions', "SET plan_cache_mode = force_generic_plan; PREPARE p (text[]) AS SELECT count(x), min(name) FROM {account} x WHERE name = ANY (\$1) AND ("
 	  . join(' OR ', 'numberofemployees > 5000', map { sprintf "overriddencreatedon BETWEEN '2001-01-01 00:%02d:%02d' AND '2002-01-01'", $_ / 60, $_ % 60 } 1 .. 190) . ') AND numberofemployees % 1 = 0; EXECUTE p (ARRAY[' . join(',', $q->($names[0]), map { $q->('n' x 190 . $_) } 101 .. 237) . '])',
 	sub { my @paths = map { ($_->{body} // '') =~ m{^GET \S+?/api/data/v9\.2/(\S+)}mg } @_;
 		is(scalar(grep { length > 50_000 } @paths), 0, '… with room for a link to the next page') or diag join ' ', map { length } @paths; });
-# values that are longer than was foreseen, but fit into a batch, or do not
+# values that are longer than expected, and either fit into a batch or do not
 for my $length (1300, 3000)
 {
 	my $long = join ', ', map { "repeat('x', $length) || $_" } 1 .. 30;
@@ -156,7 +156,7 @@ for my $known (0, 1)
 			sub { cmp_ok(scalar @_, '<=', $pages + ($known ? 0 : 1), '… and no more requests than pages') or diag join "\n", map { substr $_->{target}, 0, 100 } @_; });
 		agrees("$title, in order", "SELECT numberofemployees FROM {account} WHERE $condition ORDER BY 1 LIMIT 20");
 	}
-	# LIMIT and COUNT are left to the service only where it is asked for the list
+	# LIMIT and count are pushed down only if the whole list is sent
 	my $few = sub { cmp_ok(scalar @_, '<=', $pages + ($known ? 0 : 1), '… and no more requests than pages') };
 	for my $condition ("accountid = ANY ($array)", 'numberofemployees = ANY (ARRAY(SELECT numberofemployees FROM l.account WHERE numberofemployees % 3 > 0) || ARRAY(SELECT i FROM generate_series(1, 20000) i))',
 		"createdon = ANY (ARRAY(SELECT createdon FROM l.account WHERE numberofemployees % 3 > 0) || ARRAY(SELECT timestamptz '2031-01-01' + i * interval '1 s' FROM generate_series(1, 5000) i)) AND revenue > 0")

@@ -1,7 +1,7 @@
 # lookup.pl
-#		Joins that ask for the keys of many rows at once: how many requests they
-#		make, by dvsim's journal, when the planner uses them, what they cost in
-#		memory, and joins of the tables of two services.
+#		Joins that request the keys of many rows at once: the number of requests,
+#		by dvsim's journal, when the planner chooses them, how much memory they
+#		take, and joins of tables of two services.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -20,7 +20,7 @@ my $rows = 100_000;
 my $few = 12_000;
 my $keys = 10_000;
 my $both = 22_087;
-my $flat = 24 * 1024;    # kB that many batches may add to what one batch takes
+my $flat = 24 * 1024;    # kB that many batches may take beyond one batch
 
 my $crm = Crm->start('lookup');
 my $other = Dvsim->start('--app-user', 'app1:secret1');
@@ -94,13 +94,13 @@ asks("SELECT $count FROM repeated w LEFT JOIN dv.account a ON a.accountid = w.id
 asks("SELECT $count FROM wanted w LEFT JOIN dv.account a ON a.accountid = w.id WHERE w.n < 0", plan => 'otherwise', requests => 0);
 asks("SELECT count(*) FROM (SELECT a.name FROM wanted w JOIN dv.account a ON a.accountid = w.id LIMIT 10) s", requests => 1, rows => 100);
 asks("SELECT EXISTS (SELECT FROM wanted w JOIN dv.account a ON a.accountid = w.id)", requests => 1, rows => 100);
-# text of blanks matches what is null to the service, which is asked for once
+# a text of blanks matches NULL in the service, which is requested once
 asks("SELECT count(*), sum(numberofemployees) FROM (VALUES ('twin'), ('Twin'), ('Twîn'), (''), ('  '), (NULL)) v(t) LEFT JOIN dv.account a ON a.name = v.t",
 	requests => 1);
 asks("SELECT count(*), count(a.name) FROM (SELECT 'key ' || n AS t FROM wanted WHERE n <= 700 UNION ALL VALUES (''), (' '), ('TWIN'), ('twin')) v LEFT JOIN dv.account a ON a.name = v.t",
 	requests => 2, rows => 10);
 
-# ---- when: whatever takes less
+# ---- the plan with fewer requests is chosen
 
 asks("SELECT count(*), count(a.fullname) FROM people p JOIN dv.contact a ON a.contactid = p.id", plan => 'otherwise', requests => 3, rows => $few);
 asks("SELECT count(*), count(a.fullname) FROM (SELECT id FROM people LIMIT 400) p LEFT JOIN dv.contact a ON a.contactid = p.id", requests => 1, rows => 400);
@@ -111,7 +111,7 @@ $crm->sql(q{UPDATE pg_class SET reltuples = 12000 WHERE oid = 'dv.account'::regc
 unlike($crm->sql("EXPLAIN SELECT FROM wanted w JOIN dv.account a ON a.accountid = w.id"), qr/DataverseLookup/, 'few rows: all of them are read');
 $crm->sql(qq{UPDATE pg_class SET reltuples = $rows WHERE oid = 'dv.account'::regclass});
 
-# ---- what goes wrong on the way
+# ---- faults
 
 $crm->fault(action => 'status', path => '/api/data', status => 503, after => 3, times => 2);
 asks("SELECT $count FROM wanted w JOIN dv.account a ON a.accountid = w.id", requests => 22);
@@ -124,7 +124,7 @@ like($err, qr/canceling statement due to statement timeout/, 'a join that waits 
 cmp_ok(time - $began, '<', 20, '… at once');
 $crm->no_faults;
 
-# ---- many batches: their number does not matter to memory
+# ---- many batches: memory does not depend on their number
 
 $crm->sql(
 	q{CREATE FUNCTION peak() RETURNS bigint LANGUAGE sql VOLATILE AS $$
@@ -152,7 +152,7 @@ $crm->sql(
 	CREATE TABLE l.theirs AS SELECT accountid, name, numberofemployees FROM ds.account});
 is($crm->sql('SELECT count(*) FROM l.theirs'), $both, 'another service has some of the rows');
 
-# Returns the seconds that a query takes, and the requests that the two services receive.
+# Returns the duration of a query, in seconds, and the requests that the two services receive.
 sub asks_both
 {
 	my ($query) = @_;
@@ -162,7 +162,7 @@ sub asks_both
 	$seconds = time;
 	$answer = $crm->sql($query);
 	$seconds = time - $seconds;
-	is($answer, $crm->sql($query =~ s/\bdv\./l./gr =~ s/\bds\.account/l.theirs/gr), "$query: the answer is right");
+	is($answer, $crm->sql($query =~ s/\bdv\./l./gr =~ s/\bds\.account/l.theirs/gr), "$query: the answer is correct");
 	return ($seconds, scalar requests($crm->dvsim), scalar requests($other));
 }
 

@@ -1,8 +1,8 @@
 # lookup_writes.pl
-#		Updates and deletes by the keys of many rows: how many requests they read
-#		with, by dvsim's journal; local rows that another session changes while a
-#		statement waits for them; and random statements, beside the same ones on
-#		local tables.
+#		Updates and deletes by the keys of many rows: the number of requests that
+#		read, by dvsim's journal; local rows that another session changes while a
+#		statement waits for them; and random statements, compared with the same
+#		ones on local tables.
 #
 # ROUNDS sets the number of random statements (default 150), and SEED the seed
 # (default: the time; it is printed).
@@ -22,7 +22,7 @@ use Session;
 
 my $rows = 100_000;
 my $keys = 10_000;
-my $many = 1_000_000;    # rows that small tables are believed to have
+my $many = 1_000_000;    # assumed number of rows of small tables
 my $statements = $ENV{ROUNDS} // 150;
 my $seed = $ENV{SEED} // time;
 my $crm = Crm->start('lookup_writes');
@@ -30,7 +30,7 @@ my $crm = Crm->start('lookup_writes');
 srand $seed;
 diag "SEED=$seed";
 
-# Runs a statement; checks its plan, how it reads and what it writes.
+# Runs a statement; checks its plan, its reads, and its writes.
 sub changes
 {
 	my ($statement, %want) = @_;
@@ -86,8 +86,8 @@ changes('UPDATE dv.new_meter m SET new_lastreading = m.new_lastreading + 1 FROM 
 changes('UPDATE dv.new_meter m SET new_lastreading = m.new_lastreading + 1 FROM twice w WHERE m.new_meterid = w.id AND w.n <= 5000',
 	tag => 'UPDATE 5000', reads => 10, rows => 5000, writes => 50);
 is($crm->sql('SELECT count(*) FILTER (WHERE m.new_lastreading = w.n + 1 + (w.n <= 5000)::int) FROM wanted w JOIN dv.new_meter m ON m.new_meterid = w.id'),
-	$keys, 'each row is updated once, however often its key is there');
-# nothing has to be read
+	$keys, 'each row is updated once, however often its key occurs');
+# no reads are necessary
 changes('UPDATE dv.new_meter m SET new_lastreading = w.n FROM wanted w WHERE m.new_meterid = w.id',
 	plan => 'otherwise', tag => "UPDATE $keys", reads => 0, writes => $of_batches);
 changes(q{UPDATE dv.new_meter m SET new_name = 'no. ' || w.n FROM wanted w WHERE m.new_serial = w.serial AND m.new_lastreading <= 500 AND w.n <= 600},
@@ -103,13 +103,13 @@ is($crm->sql('SELECT count(*), count(*) FILTER (WHERE m.new_lastreading = w.n) F
 changes('UPDATE wanted w SET serial = m.new_name FROM dv.new_meter m WHERE m.new_meterid = w.id',
 	tag => 'UPDATE 9000', reads => 20, rows => 9000, writes => 0);
 
-# an answer that is lost on the way
+# an answer is lost
 $crm->fault(action => 'status', path => '/api/data', method => 'GET', status => 503, after => 3, times => 2);
 changes('UPDATE dv.new_meter m SET new_lastreading = m.new_lastreading + 1 FROM wanted w WHERE m.new_meterid = w.id',
 	tag => 'UPDATE 9000', reads => 22, writes => 90);
 $crm->no_faults;
 
-# ---- rows that an id does not identify alone: of elastic and intersect tables
+# ---- rows that the id alone does not identify: of elastic and intersect tables
 
 $crm->dvsim->control('POST', "/_dvsim/seed?table=$_") for 'account&rows=40', 'contact&rows=40', 'new_reading&rows=300';
 $crm->sql(
@@ -132,7 +132,7 @@ is($crm->sql('SELECT count(*), count(p.accountid) FROM pairs w LEFT JOIN dv.new_
 
 # ---- local rows that another session changes meanwhile
 
-# Rows to be updated, beside those of the service and those of a local copy of them.
+# Rows to be updated, of the service and of a local copy.
 $crm->dvsim->control('POST', '/_dvsim/seed?table=account&rows=500');
 $crm->sql(
 	qq{UPDATE dv.account SET numberofemployees = 5000 WHERE numberofemployees IS NULL OR numberofemployees > 5000;
@@ -152,7 +152,7 @@ my $elsewhere = $session->value(q{SELECT accountid FROM l.account WHERE accounti
 
 $other->query('SET enable_nestloop = off');
 
-# Returns what a statement finds, and leaves, if rows change while it waits for them; also the requests meanwhile.
+# Returns the result and the effect of a statement if rows change while it waits for them; also the requests meanwhile.
 sub conflict
 {
 	my ($statement, $change) = @_;
@@ -212,7 +212,7 @@ for my $statement (@found)
 	}
 }
 is($session->value(q{SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND state = 'active' AND wait_event_type = 'Lock'}),
-	0, 'nobody waits any more');
+	0, 'no session waits any more');
 
 # ---- random statements, and the same ones on local tables
 
@@ -241,7 +241,7 @@ $session->query(
 	INSERT INTO corrections (n, new_meterid, new_serial) VALUES (5000, NULL, NULL), (5001, gen_random_uuid(), 'nobody'), (5002, NULL, ''), (5003, NULL, '  ');
 	ANALYZE corrections; ANALYZE l.new_meter; ANALYZE l.account});
 
-# Values of SET depend on the row alone, since any of several corrections may be the one that counts.
+# Values of SET depend only on the row, since any one of several matching corrections may apply.
 my @set = (
 	'new_lastreading = coalesce(m.new_lastreading, 0) + 1',
 	q{new_name = left('x' || m.new_name, 100)},
@@ -298,7 +298,7 @@ for (1 .. $statements)
 	$by_keys++ if $plan =~ /DataverseLookup/;
 	for ($local, $remote)
 	{
-		# corrections are changed twice, and must be the same both times
+		# corrections are changed twice, with the same result
 		$session->query('BEGIN') if $statement =~ /^UPDATE corrections/;
 		$session->query('SET plan_cache_mode = force_generic_plan') if $generic;
 		$r = $session->try($generic ? "PREPARE p AS $_" : $_);
@@ -309,7 +309,7 @@ for (1 .. $statements)
 		$result[-1] .= $session->query($of_corrections);
 		$session->query('ROLLBACK');
 	}
-	# as the service does when a row is deleted that others refer to
+	# as the service does when a referenced row is deleted
 	$session->query('UPDATE l.new_meter m SET new_parentid = NULL WHERE NOT EXISTS (SELECT FROM l.new_meter p WHERE p.new_meterid = m.new_parentid)')
 	  if $statement =~ /^DELETE/;
 	push @{ $r->{states} }, map { $session->query(sprintf $digest, $columns, $_) } 'l.new_meter', 'dv.new_meter';
@@ -317,11 +317,11 @@ for (1 .. $statements)
 	next if $result[0] eq $result[1] && $r->{states}[0] eq $r->{states}[1];
 	$wrong++;
 	diag substr("$statement\n$plan\n$result[0]", 0, 2000), "\n", substr($result[1], 0, 1000) if $wrong <= 3;
-	# the next one begins with the same rows again
+	# the next statement begins with the same rows again
 	$session->query("TRUNCATE l.new_meter; INSERT INTO l.new_meter SELECT $columns FROM dv.new_meter");
 }
-is($wrong, 0, "$statements random statements have the same effects here and there");
-cmp_ok($by_keys, '>', $statements / 2, "… more than half of them ask for keys ($by_keys)");
+is($wrong, 0, "$statements random statements have the same effects on foreign and local tables");
+cmp_ok($by_keys, '>', $statements / 2, "… more than half of them request keys ($by_keys)");
 cmp_ok($changed, '>', $statements / 2, "… and change rows ($changed)");
 
 $crm->stop;

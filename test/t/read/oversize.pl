@@ -1,6 +1,6 @@
 # oversize.pl
-#		Values that the type of their column does not admit: refused or cut, and
-#		the same answers whether the service or PostgreSQL evaluates a condition.
+#		Values that do not fit the type of their column: refused or cut, with the
+#		same answers whether the service or PostgreSQL evaluates a condition.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -27,7 +27,7 @@ sub run
 	return wantarray ? ($out, $err) : $out;
 }
 
-# Makes a foreign table with the id and one column of this type, and returns its name.
+# Creates a foreign table with the id and one column of this type, and returns its name.
 sub narrow
 {
 	my ($type, $column, $options, $of_table) = @_;
@@ -64,10 +64,10 @@ sub cuts
 	my ($out, $err) = run("SELECT v FROM $table WHERE new_alltypesid = '$ids[0]'");
 
 	subtest "$type cuts a longer value" => sub {
-		is($out, $expected, 'what is left of it');
+		is($out, $expected, 'the value is cut');
 		like($err, qr/WARNING:  value of column "v" of foreign table "$table" is cut to type/, 'a WARNING');
 		like($err, qr/DETAIL:  The id of the row is \Q$ids[0]/, 'names the row');
-		is(() = $err =~ /WARNING/g, 1, 'one of them');
+		is(() = $err =~ /WARNING/g, 1, 'and gives an example');
 	};
 	return;
 }
@@ -97,31 +97,31 @@ like($err, qr/ERROR:  numeric field overflow.*CONTEXT:.*"v" of foreign table.*\Q
 	'a number with too many digits is refused');
 ($out, $err) = run('SELECT v FROM ' . narrow('interval second(0)', 'new_memo') . " WHERE new_alltypesid = '$ids[0]'");
 like($err, qr/ERROR:  invalid input syntax for type interval.*CONTEXT:.*"v" of foreign table.*\Q$ids[0]/s,
-	'the row of an error of an input function is named');
+	'an error of an input function names the row');
 
 is(run('SELECT v FROM ' . narrow('varchar(12)', 'new_text') . " WHERE new_alltypesid = '$ids[0]'"),
-	'Zoë was here', 'characters count, not bytes');
+	'Zoë was here', 'length is counted in characters, not bytes');
 is(run('SELECT v FROM ' . narrow('numeric(4,3)', 'new_decimal10') . " WHERE new_alltypesid = '$ids[0]'"),
 	'1.005', 'a number that just fits');
 is(run("SELECT v || '|' FROM " . narrow('char(5)', 'new_text') . " WHERE new_alltypesid = '$ids[2]'"),
-	'Zoë|', 'blanks at the end of a char(n) do not count');
+	'Zoë|', 'trailing blanks of a char(n) do not count');
 like((run('SELECT v FROM ' . narrow('varchar(5)', 'new_text') . " WHERE new_alltypesid = '$ids[2]'"))[1],
-	qr/does not fit/, 'those of a varchar do');
+	qr/does not fit/, 'trailing blanks of a varchar do');
 is(run('SELECT v FROM ' . narrow('numeric(6,-2)', 'new_integer') . " WHERE new_alltypesid = '$ids[0]'"), '', 'a negative scale');
 
 # a value that is not read cannot be too long
 my $t = narrow('varchar(5)', 'new_text');
 is(run("SELECT count(*) FROM $t"), 3, 'columns that are not read are not checked');
 
-# other ways in
-like((run("ANALYZE $t"))[1], qr/does not fit type character varying\(5\)/, 'ANALYZE refuses it, too');
-like((run("CREATE TABLE copy AS SELECT * FROM $t"))[1], qr/does not fit/, 'nor does it get into a table');
+# other ways to read
+like((run("ANALYZE $t"))[1], qr/does not fit type character varying\(5\)/, 'ANALYZE refuses it as well');
+like((run("CREATE TABLE copy AS SELECT * FROM $t"))[1], qr/does not fit/, 'and it cannot be inserted into a table');
 $crm->sql(
 	qq{CREATE FOREIGN TABLE returned (new_alltypesid uuid, new_integer integer,
 		v varchar(5) OPTIONS ("column" 'new_text', readonly 'true'))
 	   SERVER crm OPTIONS ("table" 'new_alltypes', entity_set 'new_alltypeses')});
 like((run("DELETE FROM returned WHERE new_alltypesid = '$ids[0]' RETURNING v"))[1], qr/does not fit/, 'DELETE … RETURNING');
-is(run("SELECT count(*) FROM new_alltypes WHERE new_alltypesid = '$ids[0]'"), 1, 'which deletes nothing then');
+is(run("SELECT count(*) FROM new_alltypes WHERE new_alltypesid = '$ids[0]'"), 1, 'which then deletes nothing');
 
 # ---- the option: cut
 
@@ -134,12 +134,12 @@ cuts('short', 'new_text', 'Zoë w');
 my $all = narrow('varchar(2)', 'new_text', undef, "on_oversize 'truncate'");
 ($out, $err) = run("SELECT v FROM $all");
 is($out, "Zo\nZo\nZo", 'an option of the table');
-is(() = $err =~ /WARNING/g, 2, 'not a WARNING for each value');
+is(() = $err =~ /WARNING/g, 2, 'not one WARNING for each value');
 like($err, qr/WARNING:  3 values of column "v" of foreign table "$all" were cut/, 'but their number');
 ($out, $err) = run('SELECT v FROM ' . narrow('varchar(2)', 'new_text', "on_oversize 'error'", "on_oversize 'truncate'"));
 like($err, qr/does not fit/, 'an option of the column takes precedence');
 
-# ---- conditions on values that are cut have the answers that PostgreSQL would give
+# ---- conditions on cut values have the answers that PostgreSQL would give
 
 my @columns = (
 	[ 'varchar(5)', 'new_text', [ "'Zoë w'", "'Zoë was here'", "'Zoë'", "'Zoë  '" ] ],
@@ -179,7 +179,7 @@ for my $column (@columns)
 		is(answer($far, $end), answer("near_$far", $end), "$type: $end");
 	}
 }
-# A list is never split over several requests, each of which would return the rows that are cut.
+# A list is never split across requests, each of which would return the rows with cut values.
 my $long = join ', ', "'Zoë w'", map { "'Zoë w$_'" } 1 .. 600;
 for my $list ("($long)", "ANY ((SELECT ARRAY[$long])::text[])")
 {
@@ -191,13 +191,13 @@ for my $list ("($long)", "ANY ((SELECT ARRAY[$long])::text[])")
 like(run("EXPLAIN (VERBOSE, COSTS OFF) SELECT * FROM " . narrow('varchar(5)', 'new_text', "on_oversize 'truncate'") . " WHERE v = 'Zoë'"),
 	qr/filter=new_text/, 'equality with a shorter text is still sent');
 
-# what IMPORT makes of honest metadata admits everything, where bytes are counted, too
+# columns imported from correct metadata fit every value, also where bytes are counted
 $crm->sql(
 	qq{UPDATE new_alltypes SET new_text = repeat('€', 100) WHERE new_alltypesid = '$ids[1]';
 	   UPDATE new_alltypes SET new_text = repeat('😀', 50) WHERE new_alltypesid = '$ids[2]'});
 is((run('SET client_min_messages = warning; SELECT count(*) FROM (SELECT * FROM new_alltypes OFFSET 0) s'))[1], '', 'IMPORT makes columns wide enough');
 like((run('SELECT v FROM ' . narrow('name', 'new_text', "on_oversize 'truncate'") . " WHERE new_alltypesid = '$ids[1]'"))[1],
-	qr/out of range for type name/, 'the input function of a type cuts nothing either');
+	qr/out of range for type name/, 'the input function of a type does not cut either');
 
 $crm->sql(q{CREATE DATABASE bytes ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0});
 my $definition = join ';', map { $crm->sql("SELECT $_") }

@@ -1,8 +1,8 @@
 # ranges.pl
-#		Tables that are read as several ranges of ids at a time (scan_parallelism):
-#		each row comes once, however the ids are distributed, whatever is written
-#		meanwhile, and whatever becomes of the answers; few requests are wasted,
-#		little memory is taken, and no more slots than are free.
+#		Tables read as several ranges of ids at a time (scan_parallelism): each row
+#		is returned once, for any distribution of ids, any concurrent writes, and
+#		any fault; few requests are wasted, little memory is used, and no more slots
+#		than are free.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -40,7 +40,7 @@ $crm->sql(
 
 # ---- ids
 
-# An id from its six, two, and eight bytes in SQL Server's order, the latter as two numbers.
+# Builds an id from its six, two, and eight bytes in SQL Server's order, the latter as two numbers.
 sub id_of
 {
 	my ($node, $boot, $high, $low) = @_;
@@ -54,10 +54,10 @@ sub hex_of { return join '', map { sprintf '%02x', int rand 256 } 1 .. $_[0]; }
 sub random_id { return id_of(hex_of(6), hex_of(2), int rand 2**32, int rand 2**32); }
 
 my %ids_of = (
-	# one machine that counts
+	# sequential ids of one machine
 	dense => sub { return map { id_of('000d3a1b2c3d', 'b6e6', 0x11eb0000, $_) } 1 .. $rows; },
 	random => sub { return map { random_id() } 1 .. $rows; },
-	# as the service makes them: machines of three vendors, each with a few starts and bursts of rows
+	# as the service generates them: machines of three vendors, each with a few starts and bursts of rows
 	clustered => sub {
 		return map {
 			my ($node, $boot) = ((qw(000d3a 002248 6045bd))[ $_ % 3 ] . hex_of(3), hex_of(2));
@@ -65,12 +65,12 @@ my %ids_of = (
 			map { id_of($node, $boot, $day, $burst + 37 * $_) } 1 .. $rows / 30;
 		} 1 .. 30;
 	},
-	# nearly all in one place, and few everywhere else
+	# nearly all in one place, a few elsewhere
 	skewed => sub {
 		return ((map { random_id() } 1 .. $rows / 50),
 			(map { id_of('7c1e520a0b0c', '9f00', 0x11ec0000, 7 * $_) } 1 .. $rows - $rows / 50));
 	},
-	# closer and closer to the beginning, so that each half has as many rows as the next half of it
+	# increasingly dense towards the beginning, so that each half has as many rows as its second half
 	halves => sub {
 		my @ids = map {
 			my $bits = $_;
@@ -82,7 +82,7 @@ my %ids_of = (
 		} 10 .. 119;
 		return @ids;
 	},
-	# the ends of everything, and two in the middle
+	# the two extreme ids, and two in the middle
 	ends => sub {
 		return ('02000000-0000-0000-0000-000000000000', '01000000-0000-0000-0000-000000000000',
 			'ffffffff-ffff-ffff-ffff-ffffffffffff', 'feffffff-ffff-ffff-ffff-ffffffffffff',
@@ -113,7 +113,7 @@ sub sow
 	return $n;
 }
 
-# What is wrong with the rows of a query, as "missing|twice|foreign".
+# Returns the errors in the rows of a query, as "missing|twice|foreign".
 sub differences
 {
 	my ($query, $set, $where) = @_;
@@ -128,7 +128,7 @@ sub differences
 		  (SELECT count(*) FROM got WHERE id NOT IN (SELECT id FROM wanted))");
 }
 
-# Of EXPLAIN ANALYZE.
+# Returns the figures of EXPLAIN ANALYZE.
 sub figures
 {
 	my ($query, $settings) = @_;
@@ -150,7 +150,7 @@ for my $kind (sort keys %ids_of)
 		my $pages = int(($n + $page - 1) / $page);
 		my $ranges;
 
-		# the question about the order of ids may be answered after the last page of a small table
+		# the answer about the order of ids may arrive after the last page of a small table
 		for (1 .. 10)
 		{
 			$figure = figures($everything, "SET dataverse_fdw.scan_parallelism = $most");
@@ -159,9 +159,9 @@ for my $kind (sort keys %ids_of)
 		}
 		is(differences($everything, $most), '0|0|0', "$kind, $most at a time: each row once");
 		cmp_ok($ranges, '<=', $most, '… and no more ranges');
-		cmp_ok($ranges, '>=', $most == 1 ? 1 : 2, '… which are read at a time') if $n > 5 * $page;
+		cmp_ok($ranges, '>=', $most == 1 ? 1 : 2, '… which are read concurrently') if $n > 5 * $page;
 		is($ranges, 1, '… but one is enough for a small table') if $n <= $page;
-		# the second is what the allowance of ranges.c amounts to, with as many probes as ranges
+		# the second figure is the allowance of ranges.c, with as many probes as ranges
 		cmp_ok($figure->{'Requests Answered'}, '<=',
 			$most == 1 ? $pages || 1 : $kind =~ /clustered|skewed|halves/ ? 5 * $pages + 6 * $most + 4 : 2 * $pages + 3 * $most + 4,
 			'… with few requests');
@@ -193,16 +193,16 @@ is($crm->sql(q{SET dataverse_fdw.scan_parallelism = 16; SELECT count(name), coun
 		my $query = "SELECT numberofemployees FROM dv.account ORDER BY numberofemployees $order";
 		my $figure = figures($query, 'SET dataverse_fdw.scan_parallelism = 16');
 
-		# a sort here would need no order of the service
+		# a local sort would not need an ordered scan
 		unlike($crm->sql("EXPLAIN $query"), qr/Sort/, "$order is left to the service");
-		is($figure->{Ranges}, undef, '… so rows are read one after the other');
+		is($figure->{Ranges}, undef, '… so rows are read sequentially');
 		ok($crm->sql("SET dataverse_fdw.scan_parallelism = 16; $query") eq $descending, '… in order');
 	}
 }
 
 # ---- options
 
-is(figures($everything, 'SELECT')->{Ranges}, undef, 'one range, unless answers take long');
+is(figures($everything, 'SELECT')->{Ranges}, undef, 'one range, unless answers are slow');
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD scan_parallelism '3')});
 is(figures($everything, 'SELECT')->{'Ranges at a Time'}, 3, 'option of the server');
 $crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (ADD scan_parallelism '5')});
@@ -212,12 +212,12 @@ $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '4')});
 {
 	my $peak = figures($everything, 'SET dataverse_fdw.scan_parallelism = 64')->{'Ranges at a Time'};
 
-	cmp_ok($peak, '>', 1, 'some of four slots');
-	cmp_ok($peak, '<=', 5, '… are all that there are');
+	cmp_ok($peak, '>', 1, 'at least one of four slots');
+	cmp_ok($peak, '<=', 5, '… and at most all');
 }
 $crm->sql(q{ALTER SERVER crm OPTIONS (DROP scan_parallelism, DROP max_parallel); ALTER FOREIGN TABLE dv.account OPTIONS (DROP scan_parallelism)});
 
-# ---- answers that are none, at any time
+# ---- broken answers at any time
 
 my @distributions = qw(dense clustered skewed halves);
 for my $round (1 .. 8)
@@ -245,7 +245,7 @@ for my $round (1 .. 8)
 	$crm->no_faults;
 }
 
-# ---- bounds that the service refuses, before and after the first range has been divided
+# ---- the service refuses bounds, before and after the first range has been divided
 
 sow('dense');
 # throttles have left few slots
@@ -257,29 +257,29 @@ $crm->sql(q{SELECT dataverse.reset_pool('crm')});
 
 	$session->query('SET dataverse_fdw.scan_parallelism = 8');
 	$crm->fault(%$refusal, path => 'desc', times => 0);
-	is($session->query($ask), "$rows|$rows", 'no probes: one after the other');
-	is(hits($dvsim), 1, '… which is noticed once');
-	is($session->query($ask), "$rows|$rows", 'the session knows');
+	is($session->query($ask), "$rows|$rows", 'no probes: sequential');
+	is(hits($dvsim), 1, '… after one refusal');
+	is($session->query($ask), "$rows|$rows", 'the session remembers');
 	is(hits($dvsim), 1, '… and does not try again');
 	$crm->no_faults;
 	$session->close;
 
 	$session = Session->new($crm->node);
 	$session->query('SET dataverse_fdw.scan_parallelism = 4');
-	# but the question whether ids are compared as expected, which comes first
+	# except for the question whether ids are ordered as expected, which comes first
 	$crm->fault(%$refusal, path => '%20ge%20', after => 1, times => 0);
-	is($session->query($ask), "$rows|$rows", 'no ranges: all rows are read for each, and belong to one');
-	is(hits($dvsim), 3, '… of those that were begun');
+	is($session->query($ask), "$rows|$rows", 'no ranges: each range reads all rows, and keeps its own');
+	is(hits($dvsim), 3, '… if it was begun');
 	$crm->no_faults;
 	$session->close;
 
-	# a service that sorts otherwise: a row that is not in the range
+	# a service that sorts differently: a row outside of the range
 	$session = Session->new($crm->node);
 	$session->query('SET dataverse_fdw.scan_parallelism = 4');
 	$crm->fault(status => 200, path => '%20ge%20', after => 1, body => { value => [ { accountid => '00000000-0000-0000-0000-000000000001', name => 'x' } ] });
 	my $r = $session->try($ask);
-	is($r->{message}, 'could not read foreign table "account" on server "crm": Dataverse returned rows in an unexpected order', 'ids that are compared otherwise are noticed');
-	is($r->{hint}, 'Set "scan_parallelism" to 1 to read all rows one after the other.', '… with a way out');
+	is($r->{message}, 'could not read foreign table "account" on server "crm": Dataverse returned rows in an unexpected order', 'unexpectedly ordered ids are detected');
+	is($r->{hint}, 'Set "scan_parallelism" to 1 to read all rows one after the other.', '… with a hint');
 	$crm->no_faults;
 	$session->close;
 }
@@ -320,7 +320,7 @@ sow('clustered');
 	$session->query('ROLLBACK TO t');
 	$fetch->('FETCH ALL FROM c');
 	$session->query('COMMIT');
-	is(scalar(keys %times), $rows, 'a cursor goes on when requests were stopped with subtransactions');
+	is(scalar(keys %times), $rows, 'a cursor continues after its requests ended with subtransactions');
 	is(scalar(grep { $_ > 1 } values %times), 0, '… with each row once');
 	$session->query('BEGIN');
 	$session->query('DECLARE c CURSOR FOR SELECT accountid FROM dv.account');
@@ -329,7 +329,7 @@ sow('clustered');
 	$session->query('COMMIT');
 	$session->query('SET enable_material = off');
 	is($session->query('SELECT count(*), count(DISTINCT (i, accountid)) FROM generate_series(1, 3) i, LATERAL (SELECT accountid FROM dv.account WHERE numberofemployees >= i * 500 OFFSET 0) q'),
-		join('|', (3 * $rows - 3000) x 2), 'a scan that is run again with other values');
+		join('|', (3 * $rows - 3000) x 2), 'a rescan with other values');
 	$session->close;
 	$crm->idle_ok('after cursors');
 }
@@ -342,14 +342,14 @@ is($crm->sql(
 	SELECT count(*), count(DISTINCT (kind, id)) FROM (SELECT 'a' AS kind, accountid AS id FROM dv.account
 	  UNION ALL SELECT 'c', contactid FROM dv.contact OFFSET 0) q}), join('|', (2 * $rows) x 2), 'below an Append');
 
-# ---- writes at the same time: what is there all the time comes once
+# ---- concurrent writes: rows that exist throughout are returned once
 
 {
 	my $writer = Session->new($crm->node);
 	my $others = q{(SELECT md5(random()::text || i)::uuid AS id FROM generate_series(1, 150) i)};
 	my ($wrong, $reads, $end) = (0, 0, time + 4);
 
-	# rows that come and go everywhere, and next to those that stay
+	# rows that appear and disappear everywhere, and next to those that stay
 	$writer->start(
 		qq{DO \$\$ BEGIN FOR round IN 1 .. 1000 LOOP
 			INSERT INTO dv.account (accountid, name) SELECT id, 'other' FROM $others o;
@@ -365,7 +365,7 @@ is($crm->sql(
 		$reads++;
 		$wrong++, diag $got if $got ne '0|0';
 	}
-	is($wrong, 0, "$reads reads beside a writer: each row that stays comes once");
+	is($wrong, 0, "$reads reads during writes: each row that stays is returned once");
 	kill 'INT', $writer->pid;
 	$writer->finish;
 	$writer->close;
@@ -390,15 +390,15 @@ $text->sql(
 	for my $time ('the first', 'the second')
 	{
 		$text->requests;
-		is($session->query($ask), '2000|2000', "ids that are compared as text, $time time: each row once");
-		is(scalar(grep { $_->{target} =~ /%20ge%20/ && $_->{target} !~ /%20eq%20/ } $text->requests), 0, '… one after the other');
+		is($session->query($ask), '2000|2000', "ids compared as text, $time time: each row once");
+		is(scalar(grep { $_->{target} =~ /%20ge%20/ && $_->{target} !~ /%20eq%20/ } $text->requests), 0, '… sequentially');
 	}
 	$session->close;
 }
 $text->stop;
 $text->dvsim->stop;
 
-# ---- a service that takes its time
+# ---- a slow service
 
 $page = 500;
 $rows = 12_000;
@@ -417,12 +417,12 @@ $slow->sql(
 	is($slow->sql("SET dataverse_fdw.scan_parallelism = 16; $count"), $rows, 'each row once');
 	is($slow->sql($count), $rows, '… also without the setting');
 	note "one range: $one ms, sixteen: $many ms, automatic: $automatic ms";
-	# 24 pages in a row, or 16 at a time after two requests; the rest is a busy machine
+	# 24 sequential pages, or 16 at a time after two requests; the rest allows for a busy machine
 	cmp_ok($many, '<', $one / 4, 'sixteen ranges are read much faster than one');
-	cmp_ok($automatic, '<', $one / 2, '… and so they are without the setting');
+	cmp_ok($automatic, '<', $one / 2, '… also without the setting');
 }
 {
-	# memory: 8 ranges have at most a page each and one more; a third of that would fail if each asked for two
+	# memory: 8 ranges have at most one page each, plus one; the bound fails if each requested two
 	my $session = Session->new($slow->node);
 	my $peak = sub { return $session->value(q{SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s*(\d+)')}); };
 	my $scan = 'SELECT count(a) FROM (SELECT a FROM dv.account a OFFSET 0) q';
@@ -463,7 +463,7 @@ $slow->sql(
 	$_->close for $session, $watcher;
 }
 {
-	# a throttle leaves fewer slots than there are ranges, which then wait for each other
+	# a throttle leaves fewer slots than ranges, which then wait for each other
 	my ($ms, $err);
 
 	$slow->sql(q{ALTER SERVER crm OPTIONS (ADD slot_timeout '250ms', ADD max_parallel '16', ADD retry_after_buffer '0')});

@@ -1,8 +1,8 @@
 # read_claims.pl
-#		What EXPLAIN says of requests is what dvsim receives: for each kind of query,
-#		the requests of EXPLAIN VERBOSE are those of dvsim's journal, but for what
-#		leads from page to page, and EXPLAIN ANALYZE counts as many requests, pages,
-#		and rows.
+#		EXPLAIN shows the requests that dvsim receives: for each kind of query, the
+#		requests of EXPLAIN VERBOSE are those of dvsim's journal, except for the
+#		parameters of later pages, and EXPLAIN ANALYZE counts as many requests,
+#		pages, and rows.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -39,7 +39,7 @@ seed('contact', $contacts, { parentcustomerid => { table => 'account', filled =>
 seed('opportunity', $opportunities, { parentaccountid => { table => 'account', filled => 0.8 } });
 seed('new_account_contact', $pairs);
 seed('new_meter', $meters);
-# values that have to be escaped in one way or another
+# values that need some kind of escaping
 my @names = (q{Fish & Chips + 100%}, q{O'Neill #1 [x]_%}, qq{S\xc3\xb6hne "&" T\xc3\xb6chter?}, q{a/b\\c=d;e});
 $crm->sql(
 	qq{CREATE SCHEMA dv; CREATE SCHEMA l;
@@ -57,9 +57,9 @@ $crm->sql(
 
 sub quoted { return "'" . ($_[0] =~ s/'/''/gr) . "'"; }
 
-# ---------------------------------------------------------------- what is compared
+# ---------------------------------------------------------------- comparison
 
-# The requests of a plan.  FetchXML is shown as it is, and of OData, what its reader could mistake is encoded.
+# Returns the requests of a plan: FetchXML as shown, OData with ambiguous characters encoded.
 sub requests_of
 {
 	my ($plan) = @_;
@@ -77,13 +77,13 @@ sub total
 	return $sum;
 }
 
-# What a request asks for, decoded, without what says which page it is.
+# Returns a request, decoded, without the parameters of its page.
 sub asked
 {
 	my ($request) = @_;
 	my $target = $request->{target};
 
-	# what is too long for a request line travels in a batch
+	# a query that is too long for a request line is sent in a batch
 	($target) = $request->{body} =~ m{^GET \S*?(/api/data/v\S*) HTTP/1\.1\r?$}m if $target =~ m{/\$batch$};
 	$target =~ s/[?&]\$skiptoken=[^&]*//;
 	$target = Crm::target({ target => $target });
@@ -91,7 +91,7 @@ sub asked
 	return $target;
 }
 
-# The pattern of a request as EXPLAIN shows it, with values that are known only later.
+# The pattern of a request as EXPLAIN shows it, with placeholders for values that are known only later.
 sub pattern_of
 {
 	my ($request, $parts) = @_;
@@ -100,12 +100,11 @@ sub pattern_of
 	return join '(.*?)', map { quotemeta } split /:\d+/, $request, -1;
 }
 
-# Explains a query, runs it, and compares.  The plan must be "like" what the test
-# is about.  "settings" precede the query.
-# "values" are those of the requests, one line for each of them.  "hidden" is
-# called with each request of the journal, for those that EXPLAIN does not show as they
-# are: if it returns 1, the request only counts, and if it returns a text, that is
-# compared instead.  "parts" is what differs between requests that look alike.
+# Explains a query, runs it, and compares.  The plan must match "like".  "settings" precede
+# the query.  "values" are those of the requests, one line for each request.  "hidden" is
+# called with each request of the journal, for requests that EXPLAIN does not show verbatim:
+# if it returns 1, the request is only counted, and if it returns a text, the text is compared
+# instead.  "parts" is the part that differs between otherwise equal requests.
 sub claims
 {
 	my ($what, $query, %want) = @_;
@@ -141,14 +140,14 @@ sub claims
 		push @strange, $asked unless $found;
 	}
 	is_deeply([ \@strange, [ map { $shown[$_] } grep { !$seen{$_} } 0 .. $#shown ] ], [ [], [] ],
-		'… and these are the ones that are sent') or diag $plan;
+		'… and these are sent') or diag $plan;
 	if ($want{values})
 	{
 		my %had;
 		is_deeply([ sort grep { !$had{$_}++ } @values ], [ sort split /\n/, $crm->sql($want{values}) ], '… with these values');
 	}
 
-	# what is abandoned may not have been sent, or not be answered; without ranges, it was requested last
+	# abandoned requests may not have been sent or answered; without ranges, they were the last ones
 	my $abandoned = total($plan, 'Requests Abandoned');
 	my $sent = total($plan, 'Requests Answered') + total($plan, 'Requests Repeated');
 	my @awaited = grep { $_->{status} == 200 } @journal[ 0 .. $sent - 1 ];
@@ -156,7 +155,7 @@ sub claims
 	if ($abandoned > 0 && $plan =~ /^ *Ranges:/m)
 	{
 		cmp_ok(scalar @journal, '>=', $sent, '… and ANALYZE counts the requests');
-		cmp_ok(scalar @journal, '<=', $sent + $abandoned, '… and those that are abandoned');
+		cmp_ok(scalar @journal, '<=', $sent + $abandoned, '… and the abandoned ones');
 	}
 	else
 	{
@@ -206,7 +205,7 @@ claims('an order with nulls at the other end, of all rows', 'SELECT revenue FROM
 	settings => 'SET enable_sort = off', like => qr/ne null.*eq null/s);
 claims('the greatest value', 'SELECT max(revenue_base) FROM dv.account', like => qr/orderby=|aggregate='max'/, requests => 1);
 claims('few rows at first', 'SELECT name FROM dv.account WHERE length(name) > 1 LIMIT 4', like => qr/Limit/, requests => 1,
-	# a guess, which is made when the rows are wanted; EXPLAIN shows what it may save
+	# a page that is requested on speculation when rows are wanted; EXPLAIN shows the intended requests
 	hidden => sub { return $_[0] =~ s/&\$top=\d+$//r; });
 
 claims('more than the few rows', q{SELECT count(*) FROM (SELECT name FROM dv.account WHERE hashtext(accountid::text) % 20 = 0 LIMIT 15) s}, like => qr/Limit/, at_least => 4,
@@ -231,7 +230,7 @@ $crm->sql($large);
 	my %listed;
 
 	claims('more ids than a request has', "SELECT fullname FROM dv.contact WHERE contactid = ANY ($ids)", like => qr/Requests Like This: 3$/m, requests => 12,
-		# EXPLAIN shows the first part, and how many of its kind there are
+		# EXPLAIN shows the first part, and the number of parts
 		hidden => sub { my ($asked) = @_; $listed{$_} = 1 for $asked =~ /"([0-9a-f-]{36})"/g; return undef; },
 		parts => qr/PropertyValues=\[[^]]*\]/);
 	is(scalar keys %listed, $contacts, '… with all of the ids');
@@ -305,11 +304,11 @@ claims('groups with a value of an outer row', 'SELECT f.n, (SELECT sum(a.revenue
 	like => qr/aggregate='sum'.*value=':1'/, values => 'SELECT numberofemployees FROM l.few', requests => 3);
 claims('groups that are formed here', 'SELECT name, count(*) FROM dv.account GROUP BY 1', like => qr/Aggregate/);
 
-# more rows than the service groups: what EXPLAIN shows is asked of ranges of ids, whose ends are looked for first
+# more rows than the service groups: the query is sent for ranges of ids, whose ends are requested first
 {
 	my $bounds = qr{<condition attribute='new_meterid' operator='(?:ge|lt)' value='[0-9a-f-]{36}'/>};
 	my $end = qr{<fetch top='1'><entity name='new_meter'><(?:attribute name='new_meterid'/><)?order attribute='new_meterid'};
-	# whether ids are compared as expected
+	# whether ids are ordered as expected
 	my $trial = qr{<fetch top='1'><entity name='new_meter'><attribute name='new_meterid'/><filter><condition attribute='new_meterid' operator='eq' value='[0-9a-f-]{36}'/>$bounds+</filter></entity></fetch>};
 	my $part = sub {
 		my ($asked) = @_;
@@ -325,7 +324,7 @@ claims('groups that are formed here', 'SELECT name, count(*) FROM dv.account GRO
 			like => qr/Parts: \d/, hidden => $part, at_least => 4);
 		claims("sums of some rows in parts, $size", 'SELECT new_active, count(*), max(new_number) FROM dv.new_meter WHERE new_number >= 0 GROUP BY 1',
 			like => qr/Parts: \d/, hidden => $part, at_least => 4);
-		# a count that is too much for the service is not foreseen: the ids are read instead
+		# a count that exceeds the service's limit is not predictable: the ids are read instead
 		claims("a count of many rows, $size", 'SELECT count(*) FROM dv.new_meter', like => $known ? qr/aggregate='count'.*Parts: /s : qr/\$count as n/,
 			hidden => sub { my ($asked) = @_; return $part->($asked =~ s/\?\$select=new_meterid&\$orderby=new_meterid$/?\$apply=aggregate(\$count as n)/r); });
 	}
@@ -337,7 +336,7 @@ claims('groups that are formed here', 'SELECT name, count(*) FROM dv.account GRO
 	my $bound = qr/contactid (?:ge|gt|lt) [0-9a-f]{8}-[0-9a-f-]{27}/;
 	my $range = sub {
 		my ($asked) = @_;
-		# the last id of a range, and whether ids are compared as expected
+		# the last id of a range, and whether ids are ordered as expected
 		return '1' if $asked =~ /&\$orderby=contactid desc&\$top=1$/ || $asked =~ /contactid eq [0-9a-f-]{36} and $bound/;
 		$asked =~ s/\$filter=$bound(?: and $bound)?&//;
 		$asked =~ s/ and $bound//g;
@@ -351,7 +350,7 @@ claims('groups that are formed here', 'SELECT name, count(*) FROM dv.account GRO
 	}
 }
 
-# ---------------------------------------------------------------- what is changed, and what goes wrong
+# ---------------------------------------------------------------- writes, and faults
 
 $crm->fault(path => '/accounts', status => 503, after => 1, times => 2);
 claims('requests that are repeated', 'SELECT name FROM dv.account', like => qr/Requests Repeated: 2$/m, requests => $pages + 2);

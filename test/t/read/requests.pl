@@ -1,6 +1,6 @@
 # requests.pl
-#		The requests of queries, by dvsim's journal: no metadata, only columns
-#		and pages that are needed.  Also the memory that a long scan uses.
+#		The requests of queries, by dvsim's journal: no metadata, and only the
+#		columns and pages that are needed.  Also the memory of a long scan.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -58,23 +58,23 @@ sub asks
 	$received += $_->{rows} for @sent;
 	$selects{ selected($_) } = 1 for @sent;
 
-	is("@strange", '', "$query: nothing but rows is asked for");
-	is(scalar @sent, $want{requests}, '… in so many requests')
+	is("@strange", '', "$query: only rows are requested");
+	is(scalar @sent, $want{requests}, '… in the expected number of requests')
 	  or diag join "\n", map { target($_) } @sent;
-	is(join(' or ', sort keys %selects), $want{select}, '… with the columns that are needed')
+	is(join(' or ', sort keys %selects), $want{select}, '… with the necessary columns')
 	  if $want{select};
-	is($received, $want{rows}, '… and so many rows arrive') if defined $want{rows};
-	like(target($sent[0]), $want{like}, '… as it should be') if $want{like} && @sent;
+	is($received, $want{rows}, '… with the expected number of rows') if defined $want{rows};
+	like(target($sent[0]), $want{like}, '… and the correct result') if $want{like} && @sent;
 	return;
 }
 
-is(seed('account', $rows), $rows, 'there are rows');
+is(seed('account', $rows), $rows, 'rows exist');
 $crm->sql(
 	qq{CREATE SCHEMA dv;
 	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER crm INTO dv;
 	ALTER FOREIGN TABLE dv.account OPTIONS (ADD page_size '$page')});
 cmp_ok(scalar(grep { target($_) =~ /EntityDefinitions|\$metadata/ } requests()),
-	'>', 0, 'an import asks for metadata, and the journal shows it');
+	'>', 0, 'an import requests metadata, and the journal shows it');
 
 my $pages = int(($rows + $page - 1) / $page);
 
@@ -108,18 +108,18 @@ asks(q{SELECT name FROM dv.account WHERE accountid = '00000000-0000-0000-0000-00
 asks('SELECT fullname FROM dv.contact', set => 'contacts', select => 'fullname', requests => 1, rows => 0);
 asks('EXPLAIN (VERBOSE) SELECT name FROM dv.account', requests => 0);
 
-# ---- few rows: what stands above the scan says how many are wanted
+# ---- few rows: the nodes above the scan limit the number of rows
 
 my $first = $crm->sql('SELECT accountid FROM dv.account LIMIT 1');
 
-# Asks, and compares the answer with that of the same question put to a copy.
+# Asks a question, and compares the answer with that of a copy.
 sub agrees
 {
 	my ($query, %want) = @_;
 	my $remote = $query =~ s/\{(\w+)\}/dv.$1/gr;
 
 	asks($remote, %want);
-	is($crm->sql($remote), $crm->sql($query =~ s/\{(\w+)\}/l.$1/gr), '… and the answer is right');
+	is($crm->sql($remote), $crm->sql($query =~ s/\{(\w+)\}/l.$1/gr), '… and the answer is correct');
 	return;
 }
 $crm->sql('CREATE SCHEMA l; CREATE TABLE l.account AS SELECT accountid, name, numberofemployees, revenue, createdon FROM dv.account; ANALYZE l.account');
@@ -137,7 +137,7 @@ agrees(q{SELECT count(*) FROM (SELECT FROM {account} WHERE length(name) > 0 LIMI
 agrees(q{SELECT count(*) FROM (SELECT a.name FROM {account} a, generate_series(1, 2) i LIMIT 10) x}, requests => 1, rows => 10);
 agrees(q{SET enable_hashjoin = off; SET enable_mergejoin = off;
 	SELECT count(*) FROM (SELECT a.name FROM {account} a LEFT JOIN (SELECT accountid FROM l.account LIMIT 10) b USING (accountid) LIMIT 10) x}, requests => 1, rows => 100);
-# more than was foreseen: the rest comes in pages, each row once
+# more rows than expected: the rest comes in pages, each row once
 agrees(q{SELECT accountid FROM (SELECT * FROM {account} WHERE hashtext(accountid::text) % 50 = 0 ORDER BY numberofemployees LIMIT 12) x ORDER BY 1},
 	requests => 3);
 agrees(q{SELECT EXISTS (SELECT FROM {account} WHERE name || 'x' = 'no such name')}, requests => 3, rows => 100 + $rows);
@@ -148,16 +148,16 @@ agrees(qq{SELECT EXISTS (SELECT FROM {account} WHERE accountid = '$first')}, req
 agrees('SELECT EXISTS (SELECT FROM {account} WHERE numberofemployees < 0)', requests => 1, rows => 0);
 asks('SELECT sum(numberofemployees + 0) FROM dv.account', requests => 2, rows => $rows);
 asks('SELECT sum(numberofemployees) FROM dv.account', requests => 1, rows => 1);
-# what a cursor has read first does not come again
+# rows that a cursor has read are not requested again
 my $cursor = $crm->sql(q{BEGIN; DECLARE c SCROLL CURSOR FOR SELECT accountid FROM dv.account WHERE length(name) > 0 ORDER BY revenue DESC NULLS LAST LIMIT 200;
 	FETCH 150 FROM c; FETCH BACKWARD 150 FROM c; FETCH ALL FROM c; COMMIT});
 my @cursor = split /\n/, $cursor;
-is(scalar @cursor, 150 + 149 + 200, 'a cursor goes back');
-is_deeply([ reverse @cursor[ 150 .. 298 ] ], [ @cursor[ 0 .. 148 ] ], '… to the rows that it has returned');
-is_deeply([ @cursor[ 299 .. 448 ] ], [ @cursor[ 0 .. 149 ] ], '… and forth');
+is(scalar @cursor, 150 + 149 + 200, 'a cursor moves backward');
+is_deeply([ reverse @cursor[ 150 .. 298 ] ], [ @cursor[ 0 .. 148 ] ], '… over the rows that it has returned');
+is_deeply([ @cursor[ 299 .. 448 ] ], [ @cursor[ 0 .. 149 ] ], '… and forward');
 $crm->sql(qq{ALTER FOREIGN TABLE dv.account OPTIONS (SET page_size '$page')});
 
-# ---- ANALYZE asks for the number of rows of each table once, those below a parent first
+# ---- ANALYZE requests the number of rows of each table once, below a parent first
 
 sub counts { return scalar grep { target($_) =~ /^RetrieveTotalRecordCount/ } requests(); }
 
@@ -170,15 +170,15 @@ $crm->sql(
 	join ';', 'CREATE TABLE dv.whole (name text)',
 	map { qq{CREATE FOREIGN TABLE dv.part$_ () INHERITS (dv.whole) SERVER crm OPTIONS ("table" 'account', entity_set 'accounts')} }
 	  1, 2);
-# since 18, ANALYZE of a parent also analyzes each child as a table of its own
+# since 18, ANALYZE of a parent also analyzes each child as a separate table
 $crm->sql($crm->node->pg_version >= 18 ? 'ANALYZE ONLY dv.whole' : 'ANALYZE dv.whole');
 is(counts(), 2, 'ANALYZE of a parent counts each child once');
 is($crm->sql(q{SELECT reltuples FROM pg_class WHERE oid = 'dv.account'::regclass}), $rows, 'and knows their number');
 $crm->sql('DROP TABLE dv.whole CASCADE');
 
-# ---- a service that does not tell the number of rows: nothing fails, and it is asked once in a session
+# ---- a service without row counts: no error, and only one request in a session
 
-# Returns what a session says, and how often each kind of count was requested.
+# Returns the output of a session, and the number of requests for each kind of count.
 sub uncounted
 {
 	my ($sql) = @_;
@@ -196,19 +196,19 @@ my $reltuples = q{SELECT reltuples FROM pg_class WHERE oid = 'dv.account'::regcl
 $crm->dvsim->quirks('failing-total-count');
 $crm->sql(q{UPDATE pg_class SET reltuples = -1 WHERE oid = 'dv.account'::regclass});
 is_deeply([ uncounted("ANALYZE dv.account; ANALYZE dv.account; $reltuples") ], [ $rows, 1, 1, 2 ],
-	'ANALYZE has the rows counted instead');
+	'ANALYZE counts the rows instead');
 $crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (ADD use_remote_estimate 'on')});
 is_deeply([ uncounted('SELECT count(name) FROM dv.account; SELECT count(name) FROM dv.account') ],
-	[ "$rows\n$rows", 1, 1, 0 ], 'reading and planning go on');
+	[ "$rows\n$rows", 1, 1, 0 ], 'reading and planning work');
 my ($plan) = uncounted('EXPLAIN SELECT name FROM dv.account');
-like($plan, qr/rows=$rows\b/, 'with what ANALYZE has found');
+like($plan, qr/rows=$rows\b/, 'with the result of ANALYZE');
 $crm->fault(path => 'apply=aggregate', status => 400, code => '0x80060888', message => 'no $apply', times => 0);
-is_deeply([ uncounted("ANALYZE dv.account; $reltuples") ], [ $rows, 1, 1, 1 ], 'without counts, ANALYZE has its sample');
+is_deeply([ uncounted("ANALYZE dv.account; $reltuples") ], [ $rows, 1, 1, 1 ], 'without counts, ANALYZE uses its sample');
 $crm->no_faults;
 $crm->fault(path => 'apply=aggregate', status => 400, code => '0x8004E023', message => 'AggregateQueryRecordLimit exceeded', times => 0);
 $crm->sql(q{UPDATE pg_class SET reltuples = 700000 WHERE oid = 'dv.account'::regclass});
 is_deeply([ uncounted("SET default_statistics_target = 1; ANALYZE dv.account; $reltuples") ], [ 700000, 1, 1, 1 ],
-	'of a table that is too large to be counted, the number is kept');
+	'for a table that is too large to be counted, the number is kept');
 $crm->no_faults;
 $crm->dvsim->quirks;
 $crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (DROP use_remote_estimate); ANALYZE dv.account});
@@ -224,30 +224,30 @@ $crm->fault(path => '$batch', batch_part => 1, status => 429, code => '0x8007232
 requests();
 is($crm->sql("SELECT count(name) FROM dv.account WHERE $names OR name = 'Alpine Bikes 931'"),
 	$crm->sql(q{SELECT count(name) FROM dv.account WHERE name = 'Alpine Bikes 931'}),
-	'an over-long question is answered although its part was throttled');
-is(scalar(grep { $_->{target} =~ /\$batch/ } requests()), 2, 'it went twice');
+	'an overlong query is answered although its part was throttled');
+is(scalar(grep { $_->{target} =~ /\$batch/ } requests()), 2, 'it was sent twice');
 is($crm->sql('SELECT code || retry_after FROM dataverse.throttle_history'),
-	'0x8007232200:00:01', 'and the pool knows of the throttle in the part');
+	'0x8007232200:00:01', 'and the pool records the throttle of the part');
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_throttle_retries '1', ADD retry_after_buffer '0')});
 $crm->fault(path => '$batch', batch_part => 1, status => 429, code => '0x80072322',
 	message => 'slow down', retry_after => 0, times => 0);
 my ($ms, $err) = $crm->time_of("SELECT count(name) FROM dv.account WHERE $names");
-like($err, qr/slow down/, 'but not for ever');
+like($err, qr/slow down/, 'but not forever');
 $crm->no_faults;
 $crm->fault(path => '$batch', batch_part => 1, status => 503, times => 2);
 requests();
-is($crm->sql("SELECT count(name) FROM dv.account WHERE $names"), 0, 'a busy server is asked again');
-is(scalar(grep { $_->{target} =~ /\$batch/ } requests()), 3, '… as often as it takes');
+is($crm->sql("SELECT count(name) FROM dv.account WHERE $names"), 0, 'a busy service is retried');
+is(scalar(grep { $_->{target} =~ /\$batch/ } requests()), 3, '… as often as necessary');
 $crm->fault(path => '$batch', batch_part => 1, status => 403, code => '0x80040220', message => 'no privilege');
 ($ms, $err) = $crm->time_of("SELECT count(name) FROM dv.account WHERE $names");
-like($err, qr/ERROR:.*: no privilege\n.*code 0x80040220/, 'a refusal of the part is told as the service words it');
+like($err, qr/ERROR:.*: no privilege\n.*code 0x80040220/, 'a refusal of the part is reported with the message of the service');
 $crm->no_faults;
 $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_throttle_retries, DROP retry_after_buffer)});
 $crm->sql(q{SELECT dataverse.reset_pool('crm')});
 
 # ---- a long scan
 
-is(seed('account', $many - $rows), $many, 'there are many rows');
+is(seed('account', $many - $rows), $many, 'many rows exist');
 $crm->sql(q{ALTER FOREIGN TABLE dv.account OPTIONS (DROP page_size);
 	-- the most memory that this backend ever had, in kB
 	CREATE FUNCTION peak() RETURNS bigint LANGUAGE sql VOLATILE AS $$

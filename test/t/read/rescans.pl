@@ -1,8 +1,8 @@
 # rescans.pl
-#		Scans that are run again, for each row of an outer query or of the outer
-#		side of a join: with the same values, the rows are those that were read
-#		before, without a request; with other values, the service is asked.  The
-#		results are those of local tables, and a statement sees one answer.
+#		Rescans, for each row of an outer query or of the outer side of a join:
+#		with the same values, the rows read before are returned, without a request;
+#		with other values, the service is asked.  The results are those of local
+#		tables, and a statement sees one snapshot of the answer.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -31,10 +31,10 @@ $crm->sql(
 	CREATE TABLE outer_rows AS SELECT i, i / 4 AS quarter, i % 3 AS third FROM generate_series(0, 19) i;
 	ANALYZE});
 
-# nothing but nested loops, and nothing between them and the scans
+# only nested loops, directly above the scans
 my $plain = join ' ', 'SET client_min_messages = error;', map { "SET enable_$_ = off;" } qw(material memoize hashjoin mergejoin);
 
-# Asks the foreign tables and the local ones; at most so many requests may arrive.
+# Asks the foreign tables and the local ones; at most this number of requests may arrive.
 sub asks
 {
 	my ($what, $query, $most, $settings) = @_;
@@ -81,19 +81,19 @@ asks('a recursive query',
 my $by_value = 'SELECT o.%1$s, (SELECT count(*) FROM account a WHERE a.industrycode = o.%1$s) FROM outer_rows o ORDER BY i';
 asks('values that change with each row', sprintf($by_value, 'i'), 20);
 asks('values that come several times in a row', sprintf($by_value, 'quarter'), 5);
-is(asks('values that come again, but not in a row', sprintf($by_value, 'third'), 20), 20, '… for each of which the service is asked');
+is(asks('values that come again, but not in a row', sprintf($by_value, 'third'), 20), 20, '… the service is asked for each');
 is(asks('nulls among the values', 'SELECT i, (SELECT count(*) FROM account a WHERE a.industrycode IS NOT DISTINCT FROM nullif(o.quarter, 2)) FROM outer_rows o ORDER BY i', 5), 5,
-	'… for one of which nulls are asked for');
+	'… one of which is a request for NULL');
 asks('a parameter that is computed, with the same result',
 	'SELECT i, (SELECT string_agg(name, $$,$$ ORDER BY name) FROM account a WHERE a.name > chr(65 + o.i / 10)) FROM outer_rows o ORDER BY i', 6);
 
-# more rows than fit into memory: the service is asked each time, and nothing is wrong
+# more rows than fit into memory: the service is asked each time, with the same result
 
 {
 	my $wide = 'SELECT i, (SELECT count(*) FROM (SELECT * FROM contact OFFSET 0) a WHERE length(a::text) > i) FROM outer_rows ORDER BY i';
 
 	asks('rows that fit', $wide, 8);
-	cmp_ok(asks('rows that do not', $wide, 160, q{SET work_mem = '64kB';}), '>', 140, '… so that most scans ask again');
+	cmp_ok(asks('rows that do not', $wide, 160, q{SET work_mem = '64kB';}), '>', 140, '… so that most scans send requests again');
 }
 
 # cursors
@@ -102,12 +102,12 @@ asks('a parameter that is computed, with the same result',
 	my $nested = 'SELECT i, a.name FROM outer_rows, account a WHERE length(a.name) % 20 = i ORDER BY i, a.name';
 	my $back = sub { my ($place, $query) = @_; return $crm->sql("$plain BEGIN; SET LOCAL search_path = $place, public; DECLARE c SCROLL CURSOR FOR $query; FETCH 7 FROM c; MOVE BACKWARD 4 IN c; FETCH 9 FROM c; FETCH ABSOLUTE 3 FROM c; MOVE BACKWARD ALL IN c; FETCH ALL FROM c; FETCH BACKWARD 3 FROM c; COMMIT") };
 
-	is($back->('f', $nested), $back->('l', $nested), 'a cursor goes back and forth in a nested loop');
+	is($back->('f', $nested), $back->('l', $nested), 'a cursor moves backward and forward in a nested loop');
 	my $subquery = 'SELECT i, (SELECT count(*) FROM (SELECT name FROM account OFFSET 0) a WHERE length(a.name) > i) FROM outer_rows ORDER BY i';
 	is($back->('f', $subquery), $back->('l', $subquery), '… and in a query with a subquery');
 }
 
-# one statement sees one answer, and the next one another
+# a statement sees one answer, and the next statement another one
 
 {
 	my $session = Session->new($crm->node);
@@ -116,7 +116,7 @@ asks('a parameter that is computed, with the same result',
 		INSERT INTO f.account (name) VALUES ('late'); RETURN 0; END $$});
 	$session->query($plain);
 	is($session->query('SELECT string_agg(DISTINCT n::text, $$,$$) FROM (SELECT (SELECT count(*) FROM (SELECT name FROM f.account OFFSET 0) a WHERE length(a.name) > i - 100) + comes() AS n FROM outer_rows WHERE i < 5) s'),
-		'60', 'rows that come while a statement runs do not change what it sees');
+		'60', 'rows inserted while a statement runs do not change its result');
 	is($session->query('SELECT count(*) FROM f.account'), '65', '… and the next statement sees them');
 	$session->query(q{DELETE FROM f.account WHERE name = 'late'});
 	$session->query('BEGIN');
@@ -125,20 +125,20 @@ asks('a parameter that is computed, with the same result',
 	$session->query('SAVEPOINT s');
 	$session->query('SELECT comes()');
 	$session->query('ROLLBACK TO s');
-	is($session->query('FETCH ALL FROM c'), "2|60\n3|60\n4|60", '… does not see what is written after it was opened');
+	is($session->query('FETCH ALL FROM c'), "2|60\n3|60\n4|60", '… does not see rows written after it was opened');
 	$session->query('COMMIT');
 	$session->query(q{DELETE FROM f.account WHERE name = 'late'});
 
-	# statements that write what they read, over and over
+	# statements that repeatedly write what they read
 	is($session->query(q{WITH w AS (INSERT INTO f.account (name) SELECT 'late' FROM outer_rows WHERE i < 3 RETURNING 1)
 		SELECT i, (SELECT count(*) FROM (SELECT name FROM f.account OFFSET 0) a WHERE length(a.name) > i - 100) FROM outer_rows WHERE i < 3 ORDER BY i}),
-		"0|60\n1|60\n2|60", 'a statement does not see what it writes');
+		"0|60\n1|60\n2|60", 'a statement does not see its own writes');
 	is($session->query(q{DELETE FROM f.account WHERE name = 'late' AND (SELECT count(*) FROM (SELECT name FROM f.account OFFSET 0) a WHERE length(a.name) > length(account.name) - 100) = 63 RETURNING name}),
-		"late\nlate\nlate", '… nor what it deletes');
+		"late\nlate\nlate", '… nor its own deletes');
 	$session->close;
 }
 
-# a row that has changed meanwhile is checked again (EvalPlanQual)
+# a row that has changed meanwhile is rechecked (EvalPlanQual)
 
 {
 	my ($one, $two) = map { Session->new($crm->node) } 1 .. 2;
@@ -149,12 +149,12 @@ asks('a parameter that is computed, with the same result',
 	$one->start('UPDATE target t SET n = n + (SELECT count(*) FROM (SELECT name FROM f.account OFFSET 0) a WHERE length(a.name) > t.n - 1000)');
 	$crm->node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'});
 	$two->query('COMMIT');
-	is($one->finish->{tag}, 'UPDATE 20', 'rows that another session has changed are checked again');
+	is($one->finish->{tag}, 'UPDATE 20', 'rows that another session has changed are rechecked');
 	is($crm->sql('SELECT string_agg(DISTINCT n::text, $$,$$ ORDER BY n::text) FROM target'), '160,60', '… with the same answer');
 	$_->close for $one, $two;
 }
 
-# requests that are refused or broken while a scan goes on where it was
+# requests that are refused or broken while a scan continues
 
 for my $fault ({ action => 'reset_before_commit' }, { action => 'status', status => 503 }, { action => 'garble', bytes => 2000 })
 {

@@ -1,7 +1,7 @@
 # scan_dml.pl
 #		Statements that read what they write: they see each row once, as it was
-#		before.  Also rows that are not read at all, and rows that are rechecked
-#		because another session has changed what they are joined with.
+#		before.  Also writes without reads, and rows that are rechecked because
+#		another session has changed the rows they are joined with.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -57,7 +57,7 @@ is(tag($session, 'UPDATE dv.account a SET numberofemployees = n FROM before b WH
 is(methods(), 'POST', 'reads nothing');
 is(tag($session, 'UPDATE dv.account SET numberofemployees = numberofemployees + 1000000 WHERE numberofemployees < 1000000'),
 	"UPDATE $rows", 'an update that moves rows out of its own condition, over several pages');
-is(methods(), 'GET POST', 'reads all and then writes');
+is(methods(), 'GET POST', 'reads everything before it writes');
 is($crm->sql('SELECT count(*) FROM before JOIN dv.account a USING (accountid) WHERE a.numberofemployees = n + 1000000'),
 	$rows, 'each row was updated once');
 is(tag($session, 'UPDATE dv.account SET numberofemployees = numberofemployees + 1 WHERE numberofemployees >= 1000000'),
@@ -68,38 +68,38 @@ is(tag($session, 'UPDATE dv.account a SET numberofemployees = b.n FROM before b 
 	"UPDATE $rows", 'an update by a join');
 is(tag($session, q{INSERT INTO dv.account (name) SELECT 'copy of ' || name FROM dv.account}),
 	"INSERT 0 $rows", 'rows inserted from their own table');
-is($crm->sql('SELECT count(*) FROM dv.account'), 2 * $rows, 'there are twice as many');
+is($crm->sql('SELECT count(*) FROM dv.account'), 2 * $rows, 'the number of rows doubles');
 is( $session->value(
 		q{WITH w AS (INSERT INTO dv.account (name) SELECT 'new' FROM generate_series(1, 20) RETURNING createdon)
 		SELECT (SELECT count(*) FROM w) || ' ' || (SELECT count(*) FROM dv.account) || ' ' || (SELECT count(name) FROM dv.account)}),
 	'20 ' . 2 * $rows . ' ' . 2 * $rows,
-	'what a common table expression inserts is not read by its statement');
-is($session->value(q{SELECT count(*) FROM dv.account WHERE name = 'new'}), 20, 'it is by the next one');
+	'rows inserted by a common table expression are not read by its statement');
+is($session->value(q{SELECT count(*) FROM dv.account WHERE name = 'new'}), 20, 'but by the next one');
 is(tag($session, q{UPDATE dv.account a SET description = coalesce((SELECT max(b.description) FROM dv.account b WHERE b.name = a.name), '') || 'x'
 	WHERE name = 'new'}), 'UPDATE 20', 'an update from a subquery on its own table');
 is($session->value(q{SELECT count(*) FROM dv.account WHERE name = 'new' AND description = 'x'}), 20,
-	'which saw no row that was updated');
+	'which saw no updated row');
 $session->query(q{CREATE TEMP TABLE steps AS SELECT n FROM generate_series(1, 30) n; ANALYZE steps;
 	SET enable_hashjoin = off; SET enable_mergejoin = off});
 is(tag($session, q{UPDATE dv.account a SET numberofemployees = numberofemployees + 1 FROM steps WHERE numberofemployees = steps.n}),
-	'UPDATE 30', 'a join of what is updated');
+	'UPDATE 30', 'a join with the updated table');
 is($session->value('SELECT count(*) FROM dv.account a JOIN before b USING (accountid) WHERE numberofemployees = b.n + (b.n <= 30)::int'),
-	$rows, 'which met no row again where it had moved to');
+	$rows, 'which saw no row again at its new position');
 $session->query('RESET enable_hashjoin; RESET enable_mergejoin');
 $session->query('UPDATE dv.account a SET numberofemployees = n FROM before b WHERE a.accountid = b.accountid');
 is(tag($session, q{DELETE FROM dv.account a USING dv.account b WHERE a.name = 'copy of ' || b.name AND b.name NOT LIKE 'copy of %'}) =~ s/\d+/N/r,
 	'DELETE N', 'a join of the table with itself');
-is($session->value(q{SELECT count(*) FROM dv.account WHERE name LIKE 'copy of %'}), 0, 'found all of them');
+is($session->value(q{SELECT count(*) FROM dv.account WHERE name LIKE 'copy of %'}), 0, 'which found all rows');
 is(tag($session, q{DELETE FROM dv.account WHERE name = 'new'}), 'DELETE 20', 'rows are deleted');
 
-# ---- columns that are not needed remain as they are, although they are not read
+# ---- unneeded columns are not read, and keep their values
 
 $session->query(q{UPDATE dv.account SET description = 'some text'});
 methods();
-is(tag($session, q{UPDATE dv.account SET name = upper(name)}), "UPDATE $rows", 'names in capitals');
+is(tag($session, q{UPDATE dv.account SET name = upper(name)}), "UPDATE $rows", 'names in uppercase');
 is($session->value(q{SELECT count(*) FROM dv.account a JOIN before b USING (accountid)
 	WHERE a.name = upper(b.name) AND a.description = 'some text' AND a.numberofemployees = b.n}), $rows,
-	'and nothing else is different');
+	'and nothing else differs');
 
 # ---- given keys
 
@@ -112,10 +112,10 @@ my ($id) = $session->value('SELECT id FROM picked LIMIT 1');
 my $none = '00000000-0000-0000-0000-00000000dead';
 is(tag($session, "UPDATE dv.account SET numberofemployees = 8 WHERE accountid = '$id'"), 'UPDATE 1', 'by one id');
 is(tag($session, "DELETE FROM dv.account WHERE accountid = ANY (ARRAY['$id', NULL, '$none', '$id']::uuid[])"), 'DELETE 1',
-	'by some of which one exists, named twice');
+	'by several ids of which one exists, named twice');
 unlike(methods(), qr/GET/, 'reads nothing');
-is(tag($session, "UPDATE dv.account SET numberofemployees = 9 WHERE accountid = '$none'"), 'UPDATE 0', 'by one that does not exist');
-is($session->value('SELECT count(*) FROM dv.account WHERE numberofemployees = 700000'), 29, 'the others are as they should be');
+is(tag($session, "UPDATE dv.account SET numberofemployees = 9 WHERE accountid = '$none'"), 'UPDATE 0', 'by an id that does not exist');
+is($session->value('SELECT count(*) FROM dv.account WHERE numberofemployees = 700000'), 29, 'the other rows are as expected');
 
 # ---- rechecks
 
@@ -132,7 +132,7 @@ $session->query(
 my $looked_at = q{SELECT t.id FROM tasks t JOIN dv.account a ON a.accountid = t.account AND a.numberofemployees > 1000
 	WHERE a.numberofemployees >= t.least ORDER BY t.id FOR UPDATE OF t};
 
-# Returns what another session finds if the tasks change while it waits for them.
+# Returns the result of another session if the tasks change while it waits for them.
 sub looks_again
 {
 	my ($change) = @_;
@@ -159,11 +159,11 @@ for my $settings (
 	like(join("\n", $other->query("EXPLAIN (VERBOSE) $looked_at")), qr/accountid eq :\d/, "$how: with a parameter")
 	  if $how eq 'nestloop';
 	is(looks_again('UPDATE tasks SET least = least + 1 WHERE id = 1'), '1 2 3',
-		"$how: a row that still fits stays");
+		"$how: a row that still matches is kept");
 	is(looks_again("UPDATE tasks SET account = '$small', least = 1 WHERE id = 2"), '1 3',
-		"$how: one that is joined with another row now does not");
+		"$how: a row that is now joined with another row is not");
 	is(looks_again('UPDATE tasks SET least = 6000 WHERE id = 3'), '1',
-		"$how: nor does one for which the condition is not met any more");
+		"$how: nor is a row that no longer meets the condition");
 }
 
 $crm->stop;

@@ -1,6 +1,6 @@
 # virtual_columns.pl
-#		Columns that PostgreSQL computes when they are read (18 and later), which
-#		the service does not know.
+#		Columns that PostgreSQL computes when they are read (18 and later), and
+#		that the service does not know.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -53,7 +53,7 @@ is_sql(q{DELETE FROM account WHERE twice = 40 RETURNING shout}, 'B40', 'DELETE')
 is_sql(q{ANALYZE account}, '', 'ANALYZE');
 is_sql(
 	q{SELECT attname FROM pg_stats WHERE tablename = 'account' ORDER BY attname},
-	"accountid\nn\nname\nphone", 'statistics of what the service has');
+	"accountid\nn\nname\nphone", 'statistics of the columns of the service');
 is_sql(
 	q{SELECT column_name, drift FROM dataverse.import_diff('public', false) WHERE column_name IN ('shout', 'twice')},
 	'', 'import_diff');
