@@ -60,12 +60,6 @@ dv_address_row_count(const char *table)
 }
 
 char *
-dv_address_counted(const char *set)
-{
-	return psprintf("%s?$apply=aggregate($count%%20as%%20n)", set);
-}
-
-char *
 dv_address_entity_set(const char *table)
 {
 	return psprintf("EntityDefinitions(LogicalName='%s')?$select=EntitySetName", table);

@@ -30,13 +30,8 @@ extern char *dv_address_reference(const char *set, const char *id, const char *n
 /* Appends the member of the body that names the referenced row, with a comma in front. */
 extern void dv_append_referred(StringInfo out, const char *root, const char *set, const char *id);
 
-/*
- * Return the addresses of the approximate number of rows of a table, of the
- * exact number (up to the limit of the service), and of the name of its entity
- * set.
- */
+/* Return the addresses of the approximate number of rows of a table, and of its entity set. */
 extern char *dv_address_row_count(const char *table);
-extern char *dv_address_counted(const char *set);
 extern char *dv_address_entity_set(const char *table);
 
 /*

@@ -166,7 +166,7 @@ dv_json_array(struct json_object *object, const char *name)
 size_t
 dv_json_length(const struct json_object *array)
 {
-	return json_object_array_length(array);
+	return array != NULL ? json_object_array_length(array) : 0;
 }
 
 struct json_object *

@@ -31,7 +31,10 @@ extern struct json_object *dv_json_member(struct json_object *object, const char
 /* Returns a member that is a string, or NULL. */
 extern const char *dv_json_string(struct json_object *object, const char *name);
 
-/* Returns a member that is an array, or NULL.  The next functions access its elements. */
+/*
+ * Returns a member that is an array, or NULL, which has no elements.  The next functions
+ * access them.
+ */
 extern struct json_object *dv_json_array(struct json_object *object, const char *name);
 extern size_t dv_json_length(const struct json_object *array);
 extern struct json_object *dv_json_item(const struct json_object *array, size_t i);

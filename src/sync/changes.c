@@ -44,6 +44,7 @@
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/plan/plan.h"
+#include "fdw/scan/count.h"
 #include "fdw/scan/request.h"
 #include "net/clock.h"
 #include "net/xact.h"
@@ -642,33 +643,6 @@ time_left(int64 most)
 	return &left;
 }
 
-/* Returns the answer to a request for a number, or -1 if it has not come by then. */
-static int64
-ask_number(dv_session *session, const char *path, int64 until)
-{
-	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .path = path};
-	dv_call    *call = dv_call_start(session, &spec, CurrentMemoryContext);
-	int64		n = -1;
-
-	dv_call_advance();
-	while (!dv_call_done(call) && dv_now() < until)
-	{
-		dv_call_pause(until, DV_WAIT_RESPONSE);
-		dv_call_advance();
-	}
-	if (dv_call_done(call) && dv_call_error(call)->verdict == DV_VERDICT_OK)
-	{
-		/* a byte order mark may precede it */
-		const dv_http_result *result = dv_call_result(call);
-		const char *digits = result->body + strcspn(result->body, "0123456789");
-
-		if (digits[0] != '\0')
-			n = strtoi64(digits, NULL, 10);
-	}
-	dv_call_free(call);
-	return n;
-}
-
 /*
  * copy_count_changes(foreign_table, token, after, limit): how many rows have changed
  * since the token, or have a greater version; NULL if the service does not answer
@@ -701,7 +675,7 @@ dataverse_count_changes(PG_FUNCTION_ARGS)
 						PG_GETARG_INT64(2));
 	left = time_left(PG_GETARG_INT32(3) * INT64CONST(2000));
 	begun = dv_now();
-	n = ask_number(dv_connection_get(relation->serverid, GetUserId()), path, begun + *left / 2);
+	n = dv_count_by_path(dv_connection_get(relation->serverid, GetUserId()), path, begun + *left / 2);
 	*left = Max(*left - Max(dv_now() - begun - PROMPT_US, 0), 0);
 	if (n < 0)
 	{

@@ -43,7 +43,7 @@
 #include "compat.h"
 #include "fdw/plan/plan_table.h"
 #include "fdw/result_relation.h"
-#include "fdw/scan/analyze.h"
+#include "fdw/scan/count.h"
 #include "fdw/scan/list.h"
 #include "fdw/tid.h"
 
@@ -116,7 +116,7 @@ dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreignta
 
 	if (dv_option_bool(tp->relation->options, DV_OPT_USE_REMOTE_ESTIMATE))
 	{
-		double		told = dv_remote_row_count(tp->relation, scan_user(root, baserel));
+		double		told = dv_count_told(tp->relation, scan_user(root, baserel));
 
 		if (told >= 0)
 			baserel->tuples = told;

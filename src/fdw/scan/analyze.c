@@ -29,11 +29,10 @@
  */
 #include "postgres.h"
 
-#include <json-c/json.h>
-
 #include "access/htup_details.h"
 #include "commands/vacuum.h"
 #include "common/pg_prng.h"
+#include "foreign/foreign.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -41,25 +40,18 @@
 #include "utils/sampling.h"
 #include "utils/timestamp.h"
 
-#include "client/call.h"
-#include "client/forms.h"
-#include "client/trouble.h"
 #include "compat.h"
 #include "dataverse/address.h"
 #include "dataverse/id_order.h"
-#include "fdw/connection.h"
-#include "fdw/encode.h"
 #include "fdw/scan/analyze.h"
 #include "fdw/scan/bind.h"
+#include "fdw/scan/count.h"
 #include "fdw/scan/scan.h"
-#include "net/json.h"
 
 /* Rows read for each row of the sample. */
 #define READ_FACTOR 2
 /* Number of ranges of a table that is not read completely. */
 #define RANGES 32
-/* The most rows that the service counts when asked for an exact number. */
-#define AGGREGATE_LIMIT 50000
 
 typedef struct sample
 {
@@ -80,151 +72,7 @@ typedef struct sample
 
 /*
  * The number of rows
- *
- * RetrieveTotalRecordCount answers from a count that can be a day old.  For
- * some of the service's own tables it says 0, which cannot be distinguished
- * from an empty table, and for others it fails.  Then plans are made with what
- * the last ANALYZE has found, and ANALYZE has the rows counted exactly, which
- * the service does up to a limit.  Of a table that is larger, or not counted
- * at all, only the rows that are read are known, and what was known before.
  */
-
-/* {"EntityRecordCountCollection":{"Keys":["account"],"Values":[1234]}} */
-static double
-count_in(const dv_http_result *result)
-{
-	struct json_object *root = dv_json_parse(result->body, result->body_len, NULL);
-	struct json_object *counts;
-	struct json_object *values;
-
-	if (root == NULL ||
-		!json_object_object_get_ex(root, "EntityRecordCountCollection", &counts) ||
-		!json_object_object_get_ex(counts, "Values", &values) ||
-		!json_object_is_type(values, json_type_array) || json_object_array_length(values) != 1)
-		return 0;
-	return (double) json_object_get_int64(json_object_array_get_idx(values, 0));
-}
-
-/* Makes a request for a count, which is not repeated if the outcome is unknown. */
-static dv_call *
-ask_count(dv_session *session, const char *path)
-{
-	dv_call_spec spec = {0};
-	dv_call    *call;
-
-	spec.method = "GET";
-	spec.path = path;
-	spec.kind = DV_KIND_READ;
-	/* there are other ways, which are better than waiting until it works */
-	spec.repeatable = false;
-	call = dv_call_start(session, &spec, CurrentMemoryContext);
-	dv_call_wait(call);
-	return call;
-}
-
-/* Can something else be done about the error?  If not, it would also hit the reading of rows. */
-static bool
-is_about_count(const dv_error *error)
-{
-	if (error->verdict == DV_VERDICT_REFUSED)
-		return error->meaning != DV_MEANING_USER && error->meaning != DV_MEANING_CALLER;
-	return error->verdict == DV_VERDICT_RETRY && error->outcome_unknown;
-}
-
-/* Returns -1 if the service does not say. */
-static double
-told_rows(const dv_relation *relation, dv_session *session)
-{
-	dv_call    *call;
-	const dv_error *error;
-
-	if (relation->type == DV_TABLE_VIRTUAL ||
-		dv_form_most(session, DV_FORM_TOTAL_COUNT, relation->table, 1) == 0)
-		return -1;
-	call = ask_count(session, dv_address_row_count(relation->table));
-	error = dv_call_error(call);
-	if (error->verdict == DV_VERDICT_OK)
-		return Max(count_in(dv_call_result(call)), DV_FEWEST_ROWS);
-	if (!is_about_count(error))
-		dv_trouble_raise(error, dv_session_config_of(session),
-						 psprintf("estimate foreign table \"%s\"", relation->name));
-	/* what fails inside of the service fails again, unlike a lost connection */
-	if (error->verdict == DV_VERDICT_REFUSED || error->status == 500)
-		dv_form_refused(session, DV_FORM_TOTAL_COUNT, relation->table, 0, error);
-	return -1;
-}
-
-double
-dv_remote_row_count(const dv_relation *relation, Oid userid)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse estimate",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	double		rows = told_rows(relation, dv_connection_get(relation->serverid, userid));
-
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	return rows;
-}
-
-/*
- * Has the service count the rows, which it does up to AGGREGATE_LIMIT of them.
- * Returns -1 if it does not.
- */
-static double
-aggregated_rows(const dv_relation *relation, dv_session *session)
-{
-	dv_call    *call;
-	const dv_error *error;
-	const dv_http_result *result;
-	struct json_object *root;
-	struct json_object *row;
-	struct json_object *n;
-
-	if (relation->type == DV_TABLE_VIRTUAL)
-		return -1;
-	call = ask_count(session, dv_address_counted(relation->entity_set));
-	error = dv_call_error(call);
-	if (error->meaning == DV_MEANING_COUNT_LIMIT)
-		return AGGREGATE_LIMIT;
-	if (error->verdict != DV_VERDICT_OK)
-		return -1;
-	result = dv_call_result(call);
-	root = dv_json_parse(result->body, result->body_len, NULL);
-	if (dv_json_length(dv_json_array(root, "value")) != 1)
-		return -1;
-	row = dv_json_item(dv_json_array(root, "value"), 0);
-	if (!json_object_is_type(row, json_type_object) || !json_object_object_get_ex(row, "n", &n) ||
-		!json_object_is_type(n, json_type_int))
-		return -1;
-	return Max((double) json_object_get_int64(n), 0);
-}
-
-/* Returns 0 if nothing is known before rows have been read. */
-static double
-count_rows(const dv_relation *relation, Oid userid)
-{
-	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse count",
-												  ALLOCSET_SMALL_SIZES);
-	MemoryContext old = MemoryContextSwitchTo(context);
-	dv_session *session = dv_connection_get(relation->serverid, userid);
-	double		rows = told_rows(relation, session);
-
-	if (rows < 0)
-		rows = aggregated_rows(relation, session);
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	return Max(rows, 0);
-}
-
-/* Has the service told the number of rows, as far as is known? */
-static bool
-is_told(const dv_relation *relation, Oid userid)
-{
-	return relation->type != DV_TABLE_VIRTUAL &&
-		dv_form_most(dv_connection_get(relation->serverid, userid), DV_FORM_TOTAL_COUNT,
-					 relation->table, 1) > 0;
-}
 
 /*
  * PostgreSQL first asks for the size of a table and then for its sample, or for
@@ -281,7 +129,7 @@ take_count(const dv_relation *relation, Oid userid)
 		rows = known->rows;
 		known_counts = foreach_delete_current(known_counts, lc);
 	}
-	return rows >= 0 ? rows : count_rows(relation, userid);
+	return rows >= 0 ? rows : dv_count_rows(relation, userid);
 }
 
 /*
@@ -477,7 +325,7 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
 	dv_scan_close(s.scan);
 
 	/* a table whose size is not told is not smaller than it was said to be */
-	if ((counted <= 0 || counted >= AGGREGATE_LIMIT) && !is_told(relation, userid))
+	if ((counted <= 0 || counted >= DV_COUNTED_ROWS) && !dv_count_is_told(relation, userid))
 		counted = Max(counted, rel->rd_rel->reltuples);
 	*total = more ? Max(counted, s.seen) : s.seen;
 	*dead = 0;
@@ -518,7 +366,7 @@ dataverseAnalyzeForeignTable(Relation rel, AcquireSampleRowsFunc *func, BlockNum
 {
 	dv_relation *relation = dv_relation_open(RelationGetRelid(rel));
 
-	double		rows = count_rows(relation, rel->rd_rel->relowner);
+	double		rows = dv_count_rows(relation, rel->rd_rel->relowner);
 
 	keep_count(relation->relid, rows);
 	*totalpages = pages_of(relation, rows);
@@ -552,7 +400,7 @@ dataverseImportForeignStatistics(Relation rel, List *columns, int elevel)
 		return false;
 	}
 	rows = take_count(relation, rel->rd_rel->relowner);
-	if (rows <= DV_FEWEST_ROWS || !is_told(relation, rel->rd_rel->relowner) ||
+	if (rows <= DV_FEWEST_ROWS || !dv_count_is_told(relation, rel->rd_rel->relowner) ||
 		!dv_import_row_count(rel, pages_of(relation, rows), rows, began))
 	{
 		/* the sample does not ask again */

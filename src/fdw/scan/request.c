@@ -34,7 +34,7 @@
 #include "fdw/plan/cost.h"
 #include "fdw/plan/ship.h"
 #include "fdw/result_relation.h"
-#include "fdw/scan/analyze.h"
+#include "fdw/scan/count.h"
 #include "fdw/scan/request.h"
 
 /* Longer names of partitions are sent once only, as values. */
@@ -466,7 +466,7 @@ reads_all(dv_request *request)
 	/* the first part may have as many rows as a LIMIT wants */
 	if (rows <= 0 && request->wanted < 0 && binding->nchunks > PARTS_TO_ASK &&
 		OidIsValid(request->userid))
-		rows = request->plan.unlisted = dv_remote_row_count(relation, request->userid);
+		rows = request->plan.unlisted = dv_count_told(relation, request->userid);
 	if (rows <= 0)
 		return false;
 	pages = ceil(rows / request->page_size);

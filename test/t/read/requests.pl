@@ -205,6 +205,9 @@ like($plan, qr/rows=$rows\b/, 'with the result of ANALYZE');
 $crm->fault(path => 'apply=aggregate', status => 400, code => '0x80060888', message => 'no $apply', times => 0);
 is_deeply([ uncounted("ANALYZE dv.account; $reltuples") ], [ $rows, 1, 1, 1 ], 'without counts, ANALYZE uses its sample');
 $crm->no_faults;
+$crm->fault(path => 'apply=aggregate', status => 200, body => { count => 1 }, times => 0);
+is_deeply([ uncounted("ANALYZE dv.account; $reltuples") ], [ $rows, 1, 1, 1 ], '… nor with an answer that has none');
+$crm->no_faults;
 $crm->fault(path => 'apply=aggregate', status => 400, code => '0x8004E023', message => 'AggregateQueryRecordLimit exceeded', times => 0);
 $crm->sql(q{UPDATE pg_class SET reltuples = 700000 WHERE oid = 'dv.account'::regclass});
 is_deeply([ uncounted("SET default_statistics_target = 1; ANALYZE dv.account; $reltuples") ], [ 700000, 1, 1, 1 ],
