@@ -1,7 +1,7 @@
 # column_types.pl
-#		Columns of any PostgreSQL type, in every role that a column can have:
-#		a statement works, and values come back as they went, or it is an error.
-#		The server never takes a value for what it is not.
+#		Columns of any PostgreSQL type, in every role that a column can have: a
+#		statement either succeeds and values survive a round trip, or it raises an
+#		error.  The server never misinterprets a value.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -59,7 +59,7 @@ CREATE FUNCTION ct.try_all(statements text[]) RETURNS SETOF text LANGUAGE sql AS
   SELECT s.i || ' ' || translate(ct.try(s.q), E'\n', ' ') FROM unnest(statements) WITH ORDINALITY AS s (q, i) $$;
 SQL
 
-# Types, each with a literal of it.
+# Types, each with a literal.
 my $any = '12345678-1234-1234-1234-123456789abc';
 my @types = (
 	[ 'uuid', "'$any'" ], [ 'text', "'1'" ], [ 'varchar', "'1'" ], [ 'varchar(100)', "'1'" ],
@@ -79,7 +79,7 @@ my %is_word = map { $_ => 1 } ('text', 'varchar', 'varchar(100)', 'ct.words', 'c
 
 my %literal = map { $_->[0] => "$_->[1]::$_->[0]" } @types;
 
-# TYPES=all takes all of them each time; otherwise these few and, by chance, some others
+# TYPES=all tests all of them; the default is these few and a random choice of others
 my %always = map { $_ => 1 } qw(uuid text varchar(100) int8 float8 bytea timestamptz int4[] ct.id ct.number);
 
 sub some_types
@@ -87,7 +87,7 @@ sub some_types
 	return grep { $always{$_} || ($ENV{TYPES} // '') eq 'all' || rand() < 0.25 } map { $_->[0] } @types;
 }
 
-# Returns what each statement of a list returns.
+# Returns the result of each statement of a list.
 sub try_all
 {
 	my (@statements) = @_;
@@ -102,7 +102,7 @@ my $serial = 0;
 
 sub fresh_id { return sprintf '00000000-0000-0000-0000-%012x', ++$serial; }
 
-# Puts values in the places of a statement: <C> for the column, <N> for the name of the row, and so on.
+# Replaces the placeholders of a statement: <C> by the column, <N> by the name of the row, and so on.
 sub fill
 {
 	my ($statement, %value) = @_;
@@ -112,7 +112,7 @@ sub fill
 
 # ---- columns that the code reads itself: those of the right types work, and others are refused
 
-# Tables with a column <C>: the first one alone, one that rows are routed to, and one that inherits.
+# Tables with a column <C>: a simple one, one that rows are routed to, and one that inherits.
 my @tables = (
 	'DROP TABLE IF EXISTS ct.part, ct.parent CASCADE',
 	'DROP FOREIGN TABLE IF EXISTS ct.t CASCADE',
@@ -150,7 +150,7 @@ my @deletes = (
 	'DELETE FROM ct.parent WHERE <name> = <N> AND <C> IS NULL RETURNING parent',
 	'DELETE FROM ct.t USING pg_class p WHERE <name> = <N> AND p.oid = 1259 RETURNING t');
 
-# "of" returns for a type what is put into the statements.
+# "of" returns the replacements for a type.
 sub check_role
 {
 	my ($what, $accepted, $of, @statements) = @_;
@@ -161,7 +161,7 @@ sub check_role
 		my @made = grep { /^ERROR/ } try_all(map { fill($_, %value) } @tables);
 		my @q = map { fill($_, %value) } @statements;
 		my @got = try_all(@q);
-		# an accepted column may be one that cannot be set; a type that is refused may not be comparable, either
+		# an accepted column may be read-only; a refused type may lack comparison operators
 		my $expected = $accepted->{$type} ? qr/^(?!ERROR)|^ERROR 0A000|^ERROR HV00B/ : qr/^ERROR HV004|^ERROR 42883/;
 		my @bad = map { "$q[$_]: " . ($got[$_] // 'the server has gone away') }
 		  grep { ($got[$_] // 'ERROR') !~ $expected } 0 .. $#q;
@@ -232,7 +232,7 @@ for my $lookup ("customer uuid OPTIONS (type 'customer', column 'new_customerid'
 		@deletes);
 }
 
-# ---- values that are converted: what can be inserted can be read, and is the same then
+# ---- values that are converted: a value that can be inserted can be read, unchanged
 
 my @columns = (
 	[ 'new_text', 'string' ], [ 'new_memo', 'memo' ], [ 'new_integer', 'integer' ], [ 'new_bigint', 'bigint' ],
@@ -294,7 +294,7 @@ for my $c (@columns)
 		my $got = $got[$i] // 'ERROR XX000: the server has gone away';
 
 		$inserted{$type} = 1 if $kind eq 'inserted' && $got !~ /^ERROR/;
-		# only what was inserted has to be read
+		# only inserted values have to be readable
 		push @wrong, "$type: $q[$i]: $got"
 		  if $got =~ /^ERROR XX/ || ($kind eq 'made' && $got =~ /^ERROR/) || ($kind eq 'same' && $inserted{$type} && $got ne '(t)');
 	}
@@ -302,12 +302,12 @@ for my $c (@columns)
 	note("$column can be inserted as: " . join ', ', sort keys %inserted);
 }
 
-# ---- what dvsim makes by itself can be read as what it is declared as
+# ---- values that dvsim generates can be read as their declared type
 
 $crm->dvsim->control('POST', '/_dvsim/seed?table=new_alltypes&rows=300');
 is($crm->sql('SELECT count(x::text) >= 300 FROM dv.new_alltypes x'), 't', 'seeded rows with all columns');
 
-# ---- a key that consists of texts of other types is quoted, and its row is found again
+# ---- a key of several non-text columns is quoted, and its row is found again
 
 my %another = (uuid => "'22345678-1234-1234-1234-123456789abc'", date => "'2024-03-01'", timestamptz => "'2024-03-01 01:02:03Z'", text => "'x'");
 for my $type (sort keys %another)
@@ -319,13 +319,13 @@ for my $type (sort keys %another)
 			"CREATE FOREIGN TABLE ct.t (new_meterid uuid, new_name text, key $type OPTIONS (column 'new_serial', type 'string'), createdon timestamptz OPTIONS (readonly 'true'))
 				SERVER crm OPTIONS (table 'new_meter', entity_set 'new_meters', insert_mode 'upsert', upsert_key 'key')",
 			map { "INSERT INTO ct.t (new_name, key) VALUES ('$_', $value) RETURNING key = $value, createdon IS NOT NULL" } qw(first second)),
-			# several rows are read back together, and told apart by their keys
+			# several rows are read back together, and matched by their keys
 			try_all("INSERT INTO ct.t (new_name, key) VALUES ('another', $another{$type}), ('second', $value) RETURNING key = $value, createdon IS NOT NULL"),
 			try_all("SELECT new_name, key = $value FROM ct.t WHERE key = $value", "DELETE FROM ct.t WHERE key IN ($value, $another{$type})") ],
 		[ 0, 0, '(t,t)', '(t,t)', '(f,t)(t,t)', '(second,t)', 2 ], "an alternate key of type $type");
 }
 
-# ---- a table that is altered after the statement has been planned: functions in SQL are planned as a whole
+# ---- a table that is altered after planning: SQL functions are planned as a whole
 
 $crm->sql("DROP FOREIGN TABLE ct.t;
 	CREATE FOREIGN TABLE ct.t (accountid uuid, name text, number text OPTIONS (column 'accountnumber'), employees int OPTIONS (column 'numberofemployees'))
@@ -334,7 +334,7 @@ $crm->sql("DROP FOREIGN TABLE ct.t;
 	INSERT INTO ct.t (accountid, name, number, employees) VALUES ('" . fresh_id() . "', 'altered', 'A', 5);
 	INSERT INTO dv.contact (lastname, parentcustomerid, parentcustomeridtype) SELECT 'of it', accountid, 'account' FROM ct.t WHERE name = 'altered'");
 
-# what is altered, and how to undo it
+# the change, and how to undo it
 my @alterations = (
 	[ 'ALTER name TYPE bigint', 'ALTER name TYPE text' ],
 	[ 'ALTER employees TYPE bytea', 'ALTER employees TYPE int' ],
@@ -358,7 +358,7 @@ for my $a (@alterations)
 			"SELECT ct.altering()");
 
 		$crm->sql("ALTER FOREIGN TABLE ct.t $a->[1]") if $got[2] !~ /^ERROR/;
-		is($got[1], 0, 'a function is made');
+		is($got[1], 0, 'a function is created');
 		like($got[2] // 'the server has gone away', qr/^ERROR (?!XX)|^\("?"?\)/, "$a->[0] before $q");
 		note($got[2]);
 	}
@@ -366,7 +366,7 @@ for my $a (@alterations)
 
 # a statement that is prepared is planned again
 is($crm->sql("PREPARE p AS SELECT number FROM ct.t WHERE name = 'altered'; EXECUTE p; ALTER FOREIGN TABLE ct.t ALTER number OPTIONS (SET column 'name'); EXECUTE p"),
-	"A\naltered", 'a prepared statement is planned again');
+	"A\naltered", 'a prepared statement is replanned');
 
 # ---- tables that cannot be opened
 
@@ -375,7 +375,7 @@ $crm->sql("CREATE FOREIGN TABLE ct.wrong (accountid bigint) SERVER crm OPTIONS (
 is($crm->sql("SELECT table_name, is_insertable_into FROM information_schema.tables WHERE table_name IN ('wrong', 'unset') ORDER BY 1"),
 	"unset|YES\nwrong|YES", 'information_schema shows tables that cannot be opened');
 like($crm->sql("SELECT statement FROM dataverse.import_diff('ct') WHERE foreign_table LIKE '%wrong' AND column_name = 'accountid'"),
-	qr/ALTER COLUMN accountid TYPE (?:pg_catalog\.)?uuid/, '… and import_diff() says how to mend them');
+	qr/ALTER COLUMN accountid TYPE (?:pg_catalog\.)?uuid/, '… and import_diff() says how to repair them');
 my ($status, $out, $err) = $crm->node->psql('postgres', 'SELECT * FROM ct.wrong');
 like($err, qr/column "accountid" of foreign table "wrong" has type bigint, but must have type uuid.*primary id.*ALTER FOREIGN TABLE ct\.wrong ALTER COLUMN accountid TYPE uuid;/s,
 	'… as does the error');

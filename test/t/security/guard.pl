@@ -1,7 +1,7 @@
 # guard.pl
 #		Roles against roles: whose code runs while tables are pulled, synced, pushed
-#		to, and tried again, and what functions that everybody may call can lock,
-#		store, wait for, and show.
+#		to, and retried, and what the functions granted to PUBLIC can lock, store,
+#		wait for, and show.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -36,23 +36,23 @@ sub as { return $crm->as(@_); }
 
 sub said { my ($role, $sql) = @_; return (as($role, $sql))[1]; }
 
-# What mallory would like to run: nothing is left of an attempt without the rights.
+# The code that mallory wants to run; an attempt without the rights leaves no trace.
 is(said('mallory', q{SELECT dataverse.version(); CREATE TABLE mallory.ran (who text); GRANT INSERT ON mallory.ran TO PUBLIC;
 	CREATE FUNCTION mallory.try() RETURNS void LANGUAGE plpgsql AS $$BEGIN INSERT INTO mallory.ran VALUES (current_user);
 		BEGIN ALTER ROLE mallory SUPERUSER; EXCEPTION WHEN insufficient_privilege THEN NULL; END; END$$;
 	CREATE FUNCTION mallory.rise(text DEFAULT '') RETURNS text LANGUAGE plpgsql IMMUTABLE AS 'BEGIN PERFORM mallory.try(); RETURN $1; END';
 	CREATE FUNCTION mallory.rise_by_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM mallory.try(); RETURN coalesce(NEW, OLD); END';
 	CREATE FUNCTION mallory.rise_set() RETURNS trigger LANGUAGE plpgsql SET dataverse_fdw.guard = off AS 'BEGIN PERFORM mallory.try(); RETURN NEW; END';
-	CREATE FUNCTION mallory.rise_inlined(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT mallory.rise($1) IS NOT NULL'}), '', 'what mallory would like to run');
+	CREATE FUNCTION mallory.rise_inlined(text) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT mallory.rise($1) IS NOT NULL'}), '', 'the code that mallory wants to run');
 
-# Nobody's code has run but that of mallory, by mallory, and what was refused has said so.
+# Only mallory has run mallory's code, and the refusal was reported.
 sub refused_ok
 {
 	my ($said, $reason, $what) = @_;
 
 	like($said, $reason, $what);
 	is($crm->sql("SELECT rolsuper, (SELECT string_agg(DISTINCT who, ' ') FROM mallory.ran WHERE who <> 'mallory') FROM pg_roles WHERE rolname = 'mallory'"),
-		'f|', '… and nothing of mallory runs');
+		'f|', '… and no code of mallory runs');
 	$crm->sql('ALTER ROLE mallory NOSUPERUSER; TRUNCATE mallory.ran');
 	return;
 }
@@ -66,7 +66,7 @@ my $all = q{CALL dataverse.pull_all('dv', 'copies')};
 my $one = "CALL dataverse.pull('dv.contact', 'copies.contact', $columns)";
 my $both = "CALL dataverse.sync('dv.contact', 'copies.contact', $columns)";
 
-# ---- a table that takes the place of another one while a superuser waits
+# ---- a table that is replaced while a superuser waits
 
 {
 	my ($mallory, $postgres) = (Session->new($node, user => 'mallory'), Session->new($node));
@@ -80,7 +80,7 @@ my $both = "CALL dataverse.sync('dv.contact', 'copies.contact', $columns)";
 	$mallory->query('SELECT dataverse.run_unlock()');
 	my $said = $postgres->finish;
 	refused_ok(join(' ', $said->{message}, map { $_->{message} } @{ $said->{notices} }), qr/copies\.contact: the table belongs to role "mallory"/,
-		'a table that appears while pull_all waits is looked at when it is locked');
+		'a table that appears while pull_all waits is checked once it is locked');
 	is($crm->sql('SELECT count(*) FROM copies.contact'), 0, '… and gets no rows');
 	$_->close for $mallory, $postgres;
 	$crm->sql(q{REVOKE CREATE ON SCHEMA copies FROM mallory; SELECT dataverse.forget_copy('copies.contact'); DROP TABLE copies.contact; DROP TABLE IF EXISTS copies.task});
@@ -96,20 +96,20 @@ for my $check ('mallory.rise(VALUE) IS NOT NULL', 'mallory.rise_inlined(VALUE)',
 		GRANT ALL ON dv.evil TO PUBLIC");
 	refused_ok(said('postgres', $all), $gain, "pull_all by a superuser: CHECK ($check) of a domain");
 	refused_ok(said('postgres', q{CALL dataverse.pull('dv.evil', 'copies.evil')}), $gain, '… or by name');
-	refused_ok(said('postgres', q{CALL dataverse.push('SELECT lastname FROM dv.contact LIMIT 1', 'dv.evil')}), $gain, '… nor is it pushed to');
-	refused_ok(said('alice', q{CALL dataverse.pull_all('dv', 'alice')}), $gain, '… nor does it run for a role that is no superuser, and has not named it');
+	refused_ok(said('postgres', q{CALL dataverse.push('SELECT lastname FROM dv.contact LIMIT 1', 'dv.evil')}), $gain, '… nor does push use it');
+	refused_ok(said('alice', q{CALL dataverse.pull_all('dv', 'alice')}), $gain, '… nor does the code run for another role that has not named the table');
 	$crm->sql(q{SELECT dataverse.forget_copy(target) FROM dataverse.sync_state; DROP TABLE IF EXISTS copies.evil, copies.contact, copies.task, alice.contact, alice.task, alice.evil});
 	as('mallory', 'DROP FOREIGN TABLE dv.evil; DROP DOMAIN mallory.checked');
 }
 as('mallory', "CREATE DOMAIN mallory.checked AS text CHECK (mallory.rise(VALUE) IS NOT NULL);
 	CREATE FOREIGN TABLE dv.evil (contactid uuid, lastname mallory.checked, versionnumber bigint) SERVER crm OPTIONS (\"table\" 'contact', entity_set 'contacts');
 	GRANT ALL ON dv.evil TO PUBLIC");
-like(said('alice', q{CALL dataverse.pull('dv.evil', 'alice.evil')}), qr/20 rows read, 20 inserted/, 'who names such a table, and is no superuser, reads it like any other');
+like(said('alice', q{CALL dataverse.pull('dv.evil', 'alice.evil')}), qr/20 rows read, 20 inserted/, 'a role that names such a table, and is no superuser, reads it like any other');
 as('mallory', 'DROP FOREIGN TABLE dv.evil');
 $crm->sql('TRUNCATE mallory.ran');
 $crm->sql(q{REVOKE CREATE ON SCHEMA dv FROM mallory; SELECT dataverse.forget_copy('alice.evil'); DROP TABLE alice.evil});
 
-# ---- code that others than the owner of a table have added
+# ---- code added by others than the owner of a table
 
 my $conf = q{WHEN (pg_catalog.pg_read_file('postgresql.conf') <> '')};
 my @added = (
@@ -128,13 +128,13 @@ for (@added,
 	my ($what, $create, $reason) = @$_;
 
 	as('mallory', sprintf $create, 'copies.contact');
-	refused_ok(said('postgres', $_), $reason, "$what of who has the privilege TRIGGER on a copy: $_") for $all, $one, $both;
-	is($crm->sql('SELECT count(*) FROM copies.contact'), 0, '… and no row gets in');
+	refused_ok(said('postgres', $_), $reason, "$what of a role with the privilege TRIGGER on a copy: $_") for $all, $one, $both;
+	is($crm->sql('SELECT count(*) FROM copies.contact'), 0, '… and no row is inserted');
 	$crm->sql('DROP TRIGGER rise ON copies.contact');
 }
 like(said('postgres', $both), qr/20 inserted/, 'without it, the copy is filled');
 
-# It is enough to refer to a copy.
+# A foreign key that references the copy is enough.
 as('mallory', 'CREATE TABLE mallory.child (id uuid REFERENCES copies.contact ON DELETE CASCADE); INSERT INTO mallory.child SELECT contactid FROM copies.contact;
 	CREATE TRIGGER rise AFTER DELETE ON mallory.child FOR EACH ROW EXECUTE FUNCTION mallory.rise_by_trigger()');
 $crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'L20'});
@@ -142,25 +142,25 @@ SKIP:
 {
 	# from 18 on, PostgreSQL runs it with the rights of mallory
 	skip 'cascades', 2 if $node->pg_version >= 18;
-	refused_ok(said('postgres', $one), $stopped, 'a trigger of a table that refers to the copy is refused when it is about to run');
+	refused_ok(said('postgres', $one), $stopped, 'a trigger of a table that references the copy is refused when it is about to run');
 }
 as('mallory', 'DROP TABLE mallory.child');
-like(said('postgres', $one), qr/1 deleted/, 'once it is gone, so is the row');
+like(said('postgres', $one), qr/1 deleted/, 'once that table is dropped, the row is deleted');
 
-# What roles have named themselves, and may change, runs.
+# The code that roles named themselves, and may change, runs.
 $crm->sql("CREATE TABLE alice.contact ($table); ALTER TABLE alice.contact OWNER TO alice; GRANT TRIGGER ON alice.contact TO mallory");
 as('mallory', sprintf $added[0][1], 'alice.contact');
-like(said('alice', "CALL dataverse.pull('dv.contact', 'alice.contact', $columns)"), qr/19 inserted/, 'the owner of a table pulls it with the triggers that it has');
+like(said('alice', "CALL dataverse.pull('dv.contact', 'alice.contact', $columns)"), qr/19 inserted/, 'the owner of a table pulls it with its triggers');
 is($crm->sql('SELECT string_agg(DISTINCT who, $$ $$) FROM mallory.ran'), 'alice', '… which run with its rights');
 $crm->sql('TRUNCATE mallory.ran');
-refused_ok(said('alice', q{CALL dataverse.pull_all('dv', 'alice', "full" => true)}), $gain, '… but not those of a schema');
-refused_ok(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.contact', $columns, \"full\" => true)"), $gain, '… nor does a superuser');
+refused_ok(said('alice', q{CALL dataverse.pull_all('dv', 'alice', "full" => true)}), $gain, '… but not those of a whole schema');
+refused_ok(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.contact', $columns, \"full\" => true)"), $gain, '… nor for a superuser');
 $crm->sql('ALTER FUNCTION mallory.rise_by_trigger() OWNER TO alice');
 refused_ok(said('alice', q{CALL dataverse.pull_all('dv', 'alice', "full" => true)}), qr/function mallory\.try\(\) of role "mallory" does not run/,
-	'… nor does what a function of the owner calls');
+	'… nor in a function of the owner that another role calls');
 $crm->sql('ALTER FUNCTION mallory.rise_by_trigger() OWNER TO mallory; DROP TRIGGER rise ON alice.contact');
 
-# What the owner of a table has made harms nobody if it depends on nobody's rights.
+# Code made by the owner of a table is harmless if it does not depend on the rights of the role that runs it.
 my %made = (
 	q{at timestamptz DEFAULT now()} => undef,
 	q{name text GENERATED ALWAYS AS (upper(lastname)) STORED} => undef,
@@ -174,7 +174,7 @@ for my $part (sort keys %made)
 {
 	as('alice', "CREATE TABLE alice.c ($table, $part)");
 	like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), $made{$part} // qr/19 inserted/, "a table of another role with $part");
-	is($crm->sql('SELECT count(*) FROM alice.c'), $made{$part} ? 0 : 19, '… which is filled or not');
+	is($crm->sql('SELECT count(*) FROM alice.c'), $made{$part} ? 0 : 19, '… which is filled unless refused');
 	$crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
 }
 as('alice', "CREATE TABLE alice.c ($table); CREATE RULE also AS ON INSERT TO alice.c DO ALSO SELECT pg_catalog.pg_read_file('postgresql.conf')");
@@ -184,10 +184,10 @@ as('alice', "CREATE TABLE alice.c ($table)");
 as('alice', q{CREATE FUNCTION alice.lower(text) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT pg_catalog.lower($1)'; CREATE INDEX ON alice.c (alice.lower(lastname))});
 like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/function alice\.lower\(text\) of role "alice" does not run with the rights of role/,
 	'a table of another role with an index on a function of it');
-like(said('alice', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/19 inserted/, '… is for that role to pull');
+like(said('alice', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/19 inserted/, '… can be pulled by that role');
 $crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
 
-# ---- foreign tables: nothing is sent before all is known
+# ---- foreign tables: nothing is sent before all code is checked
 
 $crm->sql(q{ALTER FOREIGN TABLE dv.contact ALTER lastname TYPE text; SET dataverse_fdw.on_error = 'continue'; INSERT INTO dv.contact (contactid, lastname) VALUES (gen_random_uuid(), repeat('x', 200));
 	UPDATE dataverse.rejects SET row = row || '{"lastname": "corrected"}';
@@ -202,15 +202,15 @@ for (@added)
 	$crm->sql('SELECT dataverse.forget_push(id) FROM dataverse.pushes');
 	refused_ok(said('postgres', $both), $reason, '… nor does sync send');
 	refused_ok(said('postgres', 'SELECT * FROM dataverse.retry_rejects()'),
-		qr/WARNING:  rejected rows of foreign table dv\.contact are not retried: .*$reason/s, '… nor are rejected rows tried again');
-	is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 1, '… which stay');
+		qr/WARNING:  rejected rows of foreign table dv\.contact are not retried: .*$reason/s, '… nor are rejected rows retried');
+	is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 1, '… which are kept');
 	is($crm->sql('SELECT count(*), max(versionnumber) FROM dv.contact'), $before, '… and nothing has been sent');
 	$crm->sql('DROP TRIGGER rise ON dv.contact');
 }
-is($crm->sql('SELECT * FROM dataverse.retry_rejects()'), '1|1|0', 'without it, they are tried again');
+is($crm->sql('SELECT * FROM dataverse.retry_rejects()'), '1|1|0', 'without the trigger, they are retried');
 like(said('postgres', $both), qr/: 1 row sent/, '… and sync sends');
 
-# ---- what can be locked
+# ---- locks
 
 $crm->sql('CREATE ROLE outsider LOGIN; CREATE ROLE loader LOGIN; GRANT USAGE ON FOREIGN SERVER crm TO outsider, loader; CREATE USER MAPPING FOR loader SERVER crm OPTIONS (' . $options . ')');
 {
@@ -220,43 +220,43 @@ $crm->sql('CREATE ROLE outsider LOGIN; CREATE ROLE loader LOGIN; GRANT USAGE ON 
 		q{writable_columns('dv.task')}, q{copy_count_changes('dv.task', NULL, 0, 1000)}, q{hold('dv.task', 'dv.task'::regclass)}, q{row_count('dv.task')})
 	{
 		$nobody->query('BEGIN');
-		is($nobody->try("SELECT * FROM dataverse.$call")->{sqlstate}, '42501', "a role without rights on a table does not get far: $call");
-		# locks that were taken in vain are only gone with the transaction
-		is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'dv.task'::regclass AND granted}), 0, '… and has locked nothing');
+		is($nobody->try("SELECT * FROM dataverse.$call")->{sqlstate}, '42501', "a role without rights on a table is refused: $call");
+		# locks of a refused call are released with the transaction
+		is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'dv.task'::regclass AND granted}), 0, '… and holds no lock');
 		$nobody->query('ROLLBACK');
 		$nobody->query('BEGIN');
 		$nobody->query('SAVEPOINT s');
 		$nobody->try("SELECT * FROM dataverse.$call");
-		is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'dv.task'::regclass AND granted}), 0, '… not even in a transaction that goes on');
+		is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'dv.task'::regclass AND granted}), 0, '… not even in a transaction that continues');
 		$nobody->query('ROLLBACK');
 	}
-	# the number that the next push will have
+	# the number of the next push
 	my $next = $crm->sql('SELECT last_value + 1 FROM dataverse.push_states_id_seq');
 	$nobody->query("SELECT dataverse.push_lock($next, true)");
 	like(said('postgres', q{SET statement_timeout = '20s'; CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')}), qr/1 row sent/,
-		'nobody takes the lock of a push that will be somebody else\'s');
-	# what anybody may delete from, anybody may lock
+		'no role can lock the push of another role in advance');
+	# a role that may delete from a table may lock it
 	$nobody->query('BEGIN');
 	$nobody->query('LOCK TABLE dataverse.rejects');
 	$crm->sql(q{UPDATE copies.contact SET lastname = 'not waited' WHERE lastname = 'L2'});
-	like(said('postgres', "SET lock_timeout = '3s'; $both"), qr/: 1 row sent/, 'nobody keeps sync from sending by a lock on dataverse.rejects');
+	like(said('postgres', "SET lock_timeout = '3s'; $both"), qr/: 1 row sent/, 'no role can keep sync from sending by a lock on dataverse.rejects');
 	$nobody->close;
 }
 
-# ---- what can be stored
+# ---- storage
 
 for my $call (q{push_open('dv.contact', repeat('x', 1000000), 'insert', '{}')}, q{copy_open('dv.contact', 'pg_temp.t')}, q{copy_open('dv.contact', 'public.t')})
 {
 	my $said = said('outsider', "SELECT dataverse.$call");
-	like($said, qr/ERROR:  (permission denied for|schema "pg_temp" does not exist|table .* cannot be a copy)/, "who has no rights stores nothing: $call");
+	like($said, qr/ERROR:  (permission denied for|schema "pg_temp" does not exist|table .* cannot be a copy)/, "a role without rights stores nothing: $call");
 }
 as('outsider', q{SELECT dataverse.run_begin_push(n, 'skipped') FROM generate_series(1, 10) AS n});
 is((as('outsider', 'CREATE TEMP TABLE t (contactid uuid); SELECT dataverse.copy_open($$dv.contact$$, n.nspname || $$.t$$) FROM pg_namespace AS n WHERE n.oid = pg_my_temp_schema()'))[0],
-	'', 'nor does a temporary table make a copy');
+	'', 'nor does a temporary table become a copy');
 is($crm->sql(q{SELECT (SELECT count(*) FROM dataverse.run_log WHERE role = 'outsider') + (SELECT count(*) FROM dataverse.push_states WHERE role = 'outsider')
 	+ (SELECT count(*) FROM dataverse.copies WHERE role = 'outsider')}), 0, 'nothing is stored');
 
-# ---- names of tables that are not there yet
+# ---- names of tables that do not exist yet
 
 $crm->sql('GRANT CREATE ON SCHEMA public TO mallory, alice');
 for my $name ('public.planted', '"public".planted', 'PUBLIC.Planted', ' public . planted')
@@ -266,16 +266,16 @@ for my $name ('public.planted', '"public".planted', 'PUBLIC.Planted', ' public .
 is($crm->sql(q{SELECT string_agg(target, '|') FROM dataverse.copies WHERE target ~* 'planted'}), 'public.planted', 'a table has one name');
 as('alice', "CREATE TABLE public.planted ($table)");
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
-$node->command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $dump ], 'a dump is made');
+$node->command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $dump ], 'a dump is written');
 $crm->sql('CREATE DATABASE restored');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored'), '-f', $dump ], '… and read');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored'), '-f', $dump ], '… and restored');
 is($node->safe_psql('restored', q{SELECT string_agg(target, ' ' ORDER BY target) FROM dataverse.copies}), 'alice.contact alice.task copies.contact copies.task',
-	'… with the copies that there are, but no name that somebody has noted');
+	'… with the existing copies, but without names that were only reserved');
 like($crm->sql(q{SELECT count(*) FROM pg_index WHERE indexrelid = 'dataverse.copies_target_oid_idx'::regclass AND indisunique}), qr/1/, 'a table is one copy');
-like(said('alice', q{CALL dataverse.pull('dv.contact', 'public.planted')}), qr/21 inserted/, 'the table is its owner\'s to pull');
+like(said('alice', q{CALL dataverse.pull('dv.contact', 'public.planted')}), qr/21 inserted/, 'the owner of the table can pull it');
 is($crm->sql(q{SELECT string_agg(target || ' ' || role, '|') FROM dataverse.copies WHERE target ~* 'planted'}), 'public.planted alice', '… and is one copy');
 
-# ---- what rejected rows show
+# ---- visible values of rejected rows
 
 $crm->sql(q{CREATE FOREIGN TABLE dv.c (contactid uuid, lastname text, firstname text DEFAULT 'secret', jobtitle text) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts');
 	GRANT INSERT, UPDATE ON dv.c TO loader;
@@ -285,22 +285,22 @@ my $shown = sub { return (as('loader', q{SELECT string_agg(k, ' ' ORDER BY k) FR
 as('loader', sprintf $load, '', '');
 is($shown->(), 'lastname', 'a default that the role may not read is not shown');
 as('loader', q{UPDATE dataverse.rejects SET row = row || '{"lastname": "Loaded"}'});
-is((as('loader', 'SELECT * FROM dataverse.retry_rejects()'))[0], '1|1|0', '… and is filled in again');
+is((as('loader', 'SELECT * FROM dataverse.retry_rejects()'))[0], '1|1|0', '… and is applied again');
 is($crm->sql(q{SELECT firstname FROM dv.c WHERE lastname = 'Loaded'}), 'secret', '… when the row is written');
 as('loader', sprintf $load, ', firstname', q{, 'mine'});
-is($shown->(), 'firstname lastname', 'what the statement has said is shown');
+is($shown->(), 'firstname lastname', 'values of the statement are shown');
 $crm->sql('DELETE FROM dataverse.rejects; CREATE TRIGGER fill BEFORE INSERT ON dv.c FOR EACH ROW EXECUTE FUNCTION dv.fill()');
 as('loader', sprintf $load, ', firstname', q{, 'mine'});
-is($shown->(), '', 'but nothing that a trigger may have changed');
+is($shown->(), '', 'but no values that a trigger may have changed');
 $crm->sql('DELETE FROM dataverse.rejects; GRANT SELECT (lastname) ON dv.c TO loader');
 as('loader', sprintf $load, '', '');
-is($shown->(), 'lastname', '… apart from what the role may read');
+is($shown->(), 'lastname', '… except in columns that the role may read');
 $crm->sql('DELETE FROM dataverse.rejects; DROP TRIGGER fill ON dv.c; REVOKE ALL ON dv.c FROM loader; GRANT SELECT, INSERT ON dv.c TO loader');
 as('loader', sprintf $load, '', '');
-is($shown->(), 'firstname lastname', '… which may be everything');
+is($shown->(), 'firstname lastname', '… which may be all columns');
 $crm->sql(q{DELETE FROM dataverse.rejects; DELETE FROM dv.c WHERE lastname = 'Loaded'});
 
-# ---- what is dropped while a run goes on
+# ---- objects that are dropped during a run
 
 for my $run (
 	[ pull => q{CALL dataverse.pull('dv.d', 'copies.d')} ],
@@ -322,8 +322,8 @@ for my $run (
 		$crm->sql($drop);
 		my $r = $session->finish;
 		isnt($r->{sqlstate} // '', 'XX000', "$what: $drop: " . ($r->{message} // 'no error'));
-		unlike($r->{message} // '', qr/cache lookup|\b\d{5,}\b/, '… with an error that says what it is, if there is one');
-		is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status NOT IN ('failed', 'succeeded')}), 0, '… and its end is written');
+		unlike($r->{message} // '', qr/cache lookup|\b\d{5,}\b/, '… with an error that explains the cause, if any');
+		is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status NOT IN ('failed', 'succeeded')}), 0, '… and its end is recorded');
 		$session->close;
 		$crm->no_faults;
 		$crm->sql(q{SET client_min_messages = error; DROP SERVER IF EXISTS d CASCADE; SELECT dataverse.forget_push(id) FROM dataverse.pushes;
@@ -331,7 +331,7 @@ for my $run (
 	}
 }
 
-# ---- what can be waited for
+# ---- waits
 
 {
 	my @silent = map { IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1') } 1 .. 8;
@@ -345,8 +345,8 @@ for my $run (
 		$crm->sql("ALTER SERVER silent$i OPTIONS (SET url 'http://127.0.0.1:$port', SET token_url 'http://127.0.0.1:$port/token')");
 	}
 	my ($ms) = $crm->time_of('SELECT count(*), count(lag) FROM dataverse.sync_state');
-	cmp_ok($ms, '<', 6000, 'servers that do not answer keep a view of all copies no longer than four seconds together');
-	is($crm->sql(q{SELECT count(lag) > 0 FROM dataverse.sync_state WHERE target = 'copies.contact'}), 't', 'one that does is asked');
+	cmp_ok($ms, '<', 6000, 'unresponsive servers delay a view of all copies by no more than four seconds in total');
+	is($crm->sql(q{SELECT count(lag) > 0 FROM dataverse.sync_state WHERE target = 'copies.contact'}), 't', 'a responsive one is asked');
 }
 
 $crm->dvsim->stop;

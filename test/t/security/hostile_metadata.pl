@@ -1,7 +1,7 @@
 # hostile_metadata.pl
-#		Answers that a service should not give: metadata without measure, pages
-#		that lead in circles, counts that are none.  What they cost grows with
-#		their size only, and every statement can be canceled.
+#		Answers that a service should not give: oversized metadata, cyclic pages,
+#		malformed counts.  Their cost grows linearly with their size, and every
+#		statement can be canceled.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -22,7 +22,7 @@ $node->init(extra => [ '--encoding', 'UTF8', '--locale', 'C' ]);
 $node->start;
 $node->safe_psql('postgres', 'CREATE EXTENSION dataverse_fdw; CREATE SCHEMA dv');
 
-# ---- a service whose answers are given: [pattern of the target, body, headers]
+# ---- a service with scripted answers: [pattern of the target, body, headers]
 
 my @children;
 END { kill 'TERM', @children if @children; }
@@ -85,7 +85,7 @@ sub run
 	return ($out, $err);
 }
 
-# Returns the seconds that a statement took, after checking its errors.
+# Returns the duration of a statement in seconds, after checking its errors.
 sub time_of
 {
 	my ($sql, $errors, $name) = @_;
@@ -119,10 +119,10 @@ serve(
 	[ qr/EntityDefinitions/, list(map { table($_) } @names) ],
 	[ qr/RetrieveMetadataChanges/, definitions(map { definition($_, [$id]) } @names) ]);
 my $seconds = time_of($import =~ s/FROM/LIMIT TO ($second) FROM/r, qr/^$/, 'one of 20,000 tables that share one long name is imported');
-cmp_ok($seconds, '<', 10, 'and that does not take forever');
+cmp_ok($seconds, '<', 10, 'in reasonable time');
 is($node->safe_psql('postgres', qq{SELECT option_value FROM pg_foreign_table, pg_options_to_table(ftoptions)
 		WHERE ftrelid = 'dv.$second'::regclass AND option_name = 'table'}),
-	$names[1], 'by a name of its own');
+	$names[1], 'under a name of its own');
 
 my @columns = map { attribute("$long$_", 'StringType', ',"MaxLength":10') } 1 .. 40000;
 serve(
@@ -140,7 +140,7 @@ serve(
 	[ qr/EntityDefinitions/, list(table('t')) ],
 	[ qr/RetrieveMetadataChanges/, definitions(definition('t', [ $id, @lookups, @helpers ],
 		',"ManyToOneRelationships":[' . join(',', @relationships) . ']')) ]);
-$seconds = time_of("$import OPTIONS (import_labels 'true')", qr/WARNING:  table "t" is not imported/, 'lookups, labels and relationships without measure');
+$seconds = time_of("$import OPTIONS (import_labels 'true')", qr/WARNING:  table "t" is not imported/, 'excessive lookups, labels, and relationships');
 cmp_ok($seconds, '<', 10, 'are refused in time');
 
 # ---- choices
@@ -154,7 +154,7 @@ $seconds = time_of($import, qr/^$/, '100,000 choices are imported');
 cmp_ok($seconds, '<', 10, 'in time');
 is($node->safe_psql('postgres',
 		q{SELECT count(*) FROM regexp_matches(col_description('dv.t'::regclass, 2), '(\d+) = Choice \1[,)]', 'g')}),
-	100000, 'with a comment that has them all');
+	100000, 'with a comment that lists them all');
 
 # ---- cancel
 
@@ -183,9 +183,9 @@ my $pages = 0;
 serve([ qr/ts\?/, sub { sprintf '{"value":[%s],"@odata.nextLink":"%s?skip=%d"}', $rows, $_[0] =~ s/\?.*//r, ++$pages } ]);
 my $create = q{CREATE FOREIGN TABLE IF NOT EXISTS dv.rows (id uuid, n integer) SERVER crm OPTIONS ("table" 't', entity_set 'ts', primary_id 'id')};
 $node->safe_psql('postgres', $create);
-cancels('SELECT id FROM dv.rows OFFSET 100000000', 'large pages without end');
+cancels('SELECT id FROM dv.rows OFFSET 100000000', 'endless large pages');
 
-# ---- circles
+# ---- cycles
 
 serve(
 	[ qr/EntityDefinitions/, list(table('t')) ],
@@ -193,7 +193,7 @@ serve(
 	[ qr/skip=2/, '{"value":[{"objectid":"x"}],"@odata.nextLink":"BASE/api/data/v9.2/solutioncomponents?skip=3"}' ],
 	[ qr/solutioncomponents/, '{"value":[{"objectid":"x"}],"@odata.nextLink":"BASE/api/data/v9.2/solutioncomponents?skip=1"}' ]);
 time_of("SET statement_timeout = '10s'; IMPORT FOREIGN SCHEMA circle FROM SERVER crm INTO dv",
-	qr/ERROR:  could not import foreign schema on server "crm": Dataverse returned the same page again/, 'a solution in a circle');
+	qr/ERROR:  could not import foreign schema on server "crm": Dataverse returned the same page again/, 'a cyclic solution');
 
 serve(
 	[ qr/skip=1/, '{"value":[{"id":"a0000000-0000-4000-8000-000000000001"}],"@odata.nextLink":"BASE/api/data/v9.2/ts?skip=2"}' ],
@@ -201,7 +201,7 @@ serve(
 	[ qr/ts/, '{"value":[{"id":"a0000000-0000-4000-8000-000000000001"}],"@odata.nextLink":"BASE/api/data/v9.2/ts?skip=1"}' ]);
 $node->safe_psql('postgres', $create);
 time_of("SET statement_timeout = '10s'; SELECT id FROM dv.rows",
-	qr/ERROR:  could not read foreign table "rows" on server "crm": Dataverse returned the same page again/, 'rows in a circle');
+	qr/ERROR:  could not read foreign table "rows" on server "crm": Dataverse returned the same page again/, 'cyclic pages of rows');
 
 # ---- counts and numbers
 

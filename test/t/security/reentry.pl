@@ -1,8 +1,8 @@
 # reentry.pl
-#		Code of users that runs in the middle of ours (constraints of domains, casts,
+#		User code that runs in the middle of ours (constraints of domains, casts,
 #		check options, functions in conditions and in RETURNING) and that reads,
-#		writes, and alters the same tables.  Whatever it does, a statement works or
-#		is an error, and the server goes on.
+#		writes, and alters the same tables.  Whatever it does, a statement succeeds
+#		or raises an error, and the server survives.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -105,7 +105,7 @@ my @outside = (
 	"UPDATE re.plain SET number = re.act('u'::text) WHERE re.act() RETURNING re.act(number)",
 	"UPDATE re.checked SET number = 'v'",
 	"DELETE FROM re.plain WHERE name = 'new' AND re.act() RETURNING re.act(name)",
-	# rows that are refused before they are sent, and in Dataverse
+	# rows that are refused locally, and by Dataverse
 	"INSERT INTO re.account (name, number, fax, employees) SELECT 'new', CASE WHEN i % 3 = 0 THEN repeat('x', 21) ELSE i::text END, 'sad', CASE WHEN i % 4 = 0 THEN -i END FROM generate_series(1, 9) AS i",
 	"INSERT INTO re.account (accountid, fax) SELECT CASE WHEN i % 3 = 0 THEN '00000000-0000-0000-0000-000000000000'::uuid END, 'sad' FROM generate_series(1, 9) AS i",
 	'SELECT * FROM dataverse.retry_rejects()',
@@ -114,7 +114,7 @@ my @outside = (
 	"DELETE FROM re.copy WHERE re.act()");
 my $mapping = "DROP USER MAPPING IF EXISTS FOR CURRENT_USER SERVER crm; CREATE USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1')";
 
-# Runs each statement of a list inside of the outer one; returns what is wrong.
+# Runs each statement of a list inside the outer one; returns the errors.
 sub within
 {
 	my ($outside) = @_;

@@ -1,6 +1,6 @@
 # secrets.pl
-#		Secrets cannot be read anywhere: not in the most verbose log, and not in
-#		errors, notices, plans, views, or results.
+#		Secrets are never visible: neither in the most verbose log, nor in errors,
+#		notices, plans, views, or results.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -37,8 +37,8 @@ my $dvsim = Dvsim->start(
 my $tls = Dvsim->start('--tls', '--app-user', "app1:$secret{'client secret'}");
 my $node = new_node('secrets', preload => 1, conf => "log_statement = none\n");
 
-# The secrets are set before the log is made verbose, because we cannot prevent
-# PostgreSQL from logging these statements if it is configured to log statements.
+# The secrets are set before the log is made verbose, because PostgreSQL logs these statements
+# if it is configured to log statements.
 my %base = (url => $dvsim->base, max_retries => 0, max_retry_after_tolerance => '1s');
 my %app1 = (client_id => 'app1', client_secret => $secret{'client secret'});
 my %app2 = (client_id_2 => 'app2', client_secret_2 => $secret{'second client secret'});
@@ -80,7 +80,7 @@ sub run
 	return $r;
 }
 
-# ---- what works, and what fails in every possible way
+# ---- requests that succeed, and that fail in every possible way
 
 for my $crm (qw(good wrong cert wrong_cert fixed tls proxied closed))
 {
@@ -124,7 +124,7 @@ run(q{SELECT dataverse.request('good', 'GET', 'WhoAmI')});
 run(q{RESET statement_timeout});
 clear_faults($dvsim);
 
-# ---- where secrets might be visible
+# ---- places where secrets might be visible
 
 run(q{EXPLAIN (VERBOSE, ANALYZE) SELECT * FROM dataverse.whoami('good')});
 run(q{EXPLAIN (VERBOSE) SELECT * FROM account});
@@ -139,7 +139,7 @@ run(q{SELECT name, setting FROM pg_settings WHERE name LIKE 'dataverse%'});
 # for a misspelled option, the message has its name, but not its value
 run(q{ALTER USER MAPPING FOR PUBLIC SERVER good OPTIONS (ADD client_scret 'x')});
 
-# another role sees that there is a mapping for PUBLIC, but not its options
+# another role sees that a mapping for PUBLIC exists, but not its options
 $node->safe_psql('postgres', 'CREATE ROLE somebody; GRANT USAGE ON FOREIGN SERVER good TO somebody');
 run(q{SET ROLE somebody});
 is(run(q{SELECT dataverse.request('good', 'GET', 'WhoAmI') IS NOT NULL})->{rows}[0][0], 't',
@@ -151,7 +151,7 @@ run(q{SELECT * FROM dataverse.pool});
 run(q{RESET ROLE});
 $session->close;
 
-# ---- what must not be found: the secrets, every token, every assertion
+# ---- the texts to look for: the secrets, every token, every assertion
 
 my %hidden = %secret;
 for my $simulator ($dvsim, $tls)
@@ -172,18 +172,18 @@ cmp_ok(scalar(grep { /^token/ } keys %hidden), '>=', 4, 'tokens were sent');
 is(scalar(grep { /^assertion/ } keys %hidden), 1, 'and an assertion');
 
 my $log = log_since($node, $offset);
-cmp_ok(length $log, '>', 100_000, 'the log is talkative');
+cmp_ok(length $log, '>', 100_000, 'the log is verbose');
 like($log, qr/DEBUG:/, 'down to debug messages');
-like($said, qr/AADSTS7000215/, 'what was said has the errors');
+like($said, qr/AADSTS7000215/, 'the messages include errors');
 like($said, qr/DEBUG/, 'and debug messages');
 for my $name (sort keys %hidden)
 {
-	# an access token is its own name
+	# an access token has no other name
 	my $title = $name =~ s/^(token|assertion) .*/$1/r;
 
 	ok(index($log, $hidden{$name}) < 0, "the log has no $title")
 	  or diag grep { index($_, $hidden{$name}) >= 0 } split /^/, $log;
-	ok(index($said, $hidden{$name}) < 0, "nothing that is said has a $title")
+	ok(index($said, $hidden{$name}) < 0, "no message has a $title")
 	  or diag grep { index($_, $hidden{$name}) >= 0 } split /^/, $said;
 }
 unlike($log . $said, qr/Bearer [0-9A-Za-z]/, 'and no Authorization header');

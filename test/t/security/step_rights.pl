@@ -1,8 +1,8 @@
 # step_rights.pl
 #		Copies and the roles around them: code that runs in sessions of others,
-#		states that make no sense, tables that are altered, renamed, dropped and
-#		made again, names that were taken before, and runs that end with an
-#		error while their session lives on.
+#		inconsistent states, tables that are altered, renamed, dropped, and
+#		recreated, reused names, and runs that end with an error while their session
+#		continues.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -39,7 +39,7 @@ my $table = 'contactid uuid PRIMARY KEY, lastname text, firstname text, versionn
 
 sub as { return $crm->as(@_); }
 
-# ---- code that runs while somebody maintains the table of another role
+# ---- code that runs while another role maintains the table
 
 as('alice', "$sync; UPDATE alice.contact SET firstname = 'ours' WHERE lastname IN ('L1', 'L2')");
 my $copy = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'alice.contact'});
@@ -57,53 +57,53 @@ as('mallory', qq{CREATE TABLE mallory.loot (t text); CREATE TABLE mallory.t (a i
 	CREATE INDEX ON mallory.t (mallory.f(a)); TRUNCATE mallory.loot});
 $crm->sql('TRUNCATE mallory.loot; REINDEX TABLE mallory.t');
 is($crm->sql('SELECT string_agg(DISTINCT t, $$ $$) FROM mallory.loot'), 'cannot use copies of dataverse_fdw within security-restricted operation',
-	'code that a superuser runs with the rights of its owner gets nothing');
+	'code that a superuser runs with the rights of its owner gets no data');
 like((as('alice', $sync))[1], qr/: 2 rows sent/, 'and no change is lost');
 
-# ---- functions that run as their owner
+# ---- functions that run with the rights of their owner
 
 as('mallory', q{GRANT USAGE ON SCHEMA mallory TO PUBLIC; CREATE FUNCTION mallory.token_of(c bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS
 	$$ BEGIN RETURN (dataverse.copy_get(c)).token; END $$});
 for my $role (qw(alice postgres mallory))
 {
-	like((as($role, "SELECT mallory.token_of($copy)"))[1], qr/must be owner of table alice\.contact/, "called by $role, such a function has the rights of its own role");
+	like((as($role, "SELECT mallory.token_of($copy)"))[1], qr/must be owner of table alice\.contact/, "called by $role, such a function has the rights of its owner");
 }
 as('alice', qq{GRANT USAGE ON SCHEMA alice TO bob; CREATE FUNCTION alice.decide() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
 	\$\$ SELECT dataverse.resolve('alice.contact', 'local') \$\$; CREATE FUNCTION alice.phase(c bigint) RETURNS text LANGUAGE sql SECURITY DEFINER AS
 	'SELECT (dataverse.copy_get(c)).phase'});
-is((as('bob', 'SELECT alice.decide()'))[0], '0', 'and lets others do what its owner may do');
+is((as('bob', 'SELECT alice.decide()'))[0], '0', 'and allows others to do what its owner may do');
 is((as('bob', "SELECT alice.phase($copy)"))[0], 'current', 'or see');
 like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'which they may not do themselves');
-like((as('alice', "SELECT alice.phase($copy), mallory.token_of($copy)"))[1], qr/must be owner/, 'not even after it was done');
-like((as('bob', "SELECT dataverse_owner.copy_get($copy)"))[1], qr/permission denied for schema dataverse_owner/, 'what they call runs as the owner of the extension');
+like((as('alice', "SELECT alice.phase($copy), mallory.token_of($copy)"))[1], qr/must be owner/, 'not even afterwards');
+like((as('bob', "SELECT dataverse_owner.copy_get($copy)"))[1], qr/permission denied for schema dataverse_owner/, 'the functions that it calls run with the rights of the owner of the extension');
 $crm->sql('ALTER ROLE bob NOINHERIT; GRANT alice TO bob');
-like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'a member that does not inherit the rights of a role has none');
+like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'a member that does not inherit the rights of a role has none of them');
 is((as('bob', q{SELECT count(*) FROM dataverse.sync_state}))[0], '0', 'and sees nothing');
-is((as('bob', q{SET ROLE alice; SELECT count(*) FROM dataverse.sync_state}))[0], '1', 'until it has become it');
+is((as('bob', q{SET ROLE alice; SELECT count(*) FROM dataverse.sync_state}))[0], '1', 'until it sets the role');
 $crm->sql('REVOKE alice FROM bob; ALTER ROLE bob INHERIT');
 
-# ---- a state that makes no sense
+# ---- an inconsistent state
 
 as('alice', qq{SELECT dataverse.copy_set($copy, jsonb_build_object('columns',
 	(SELECT jsonb_agg('firstname'::text) || '["lastname", "contactid"]' FROM generate_series(1, 200000))))});
 is((as('alice', q{UPDATE alice.contact SET lastname = 'L3b' WHERE lastname = 'L3'; SELECT columns FROM alice.contact, LATERAL (SELECT 1 AS columns) AS c LIMIT 1}))[0],
-	'1', 'names that are repeated in the state of a copy do no harm');
+	'1', 'repeated names in the state of a copy do no harm');
 is($crm->sql('SELECT columns FROM dataverse.local_changes'), '{lastname}', 'and are captured once');
 like((as('alice', $sync))[1], qr/: 1 row sent/, 'and sent');
 
-# ---- a type that is altered between a page and its use
+# ---- a type that is altered between reading a page and using it
 
 as('alice', q{CREATE FOREIGN TABLE alice.f (contactid uuid, lastname text, versionnumber bigint) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts')});
 my $read = q{SELECT 1 FROM dataverse.read_page('alice.f', NULL, NULL, NULL, NULL, false)};
 my $alter = 'ALTER FOREIGN TABLE alice.f ALTER COLUMN versionnumber TYPE';
 my $rows = 'SELECT * FROM dataverse.page_rows(NULL::alice.f)';
 my $altered = qr/type f has been altered since the page was read/;
-like((as('alice', "BEGIN; $read; $alter text; $rows"))[1], $altered, 'rows have the type that they were read with');
-like((as('alice', "BEGIN; DECLARE c CURSOR FOR $rows; $alter text; $read; FETCH ALL FROM c"))[1], $altered, 'also for a cursor that is older');
+like((as('alice', "BEGIN; $read; $alter text; $rows"))[1], $altered, 'rows have the type with which they were read');
+like((as('alice', "BEGIN; DECLARE c CURSOR FOR $rows; $alter text; $read; FETCH ALL FROM c"))[1], $altered, 'even for an older cursor');
 like((as('alice', "BEGIN; $read; $alter text; SELECT dataverse.page_add(gen_random_uuid(), ROW(gen_random_uuid(), 'x', 'y')::alice.f)"))[1],
-	$altered, 'and for rows that are added');
+	$altered, 'and for inserted rows');
 
-# ---- operators and types that stand in the way of those of pg_catalog
+# ---- operators and types that shadow those of pg_catalog
 
 as('mallory', q{CREATE FUNCTION public.evil(text, text) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$;
 	CREATE FUNCTION public.evil(jsonb, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$;
@@ -117,46 +117,46 @@ as('mallory', q{CREATE DOMAIN public.text AS pg_catalog.text CHECK (public.evil(
 as('alice', q{UPDATE alice.contact SET firstname = 'again' WHERE lastname = 'L4'});
 $crm->sql(q{UPDATE dv.contact SET firstname = 'theirs' WHERE lastname IN ('L5', 'L6'); DELETE FROM dv.contact WHERE lastname = 'L20'});
 my $open = 'SET search_path = public, pg_catalog;';
-like((as('alice', "$open $sync"))[1], qr/: 1 row sent, 0 refused, 0 conflicts; .* 2 updated, 1 deleted/, 'a run looks for nothing in the search path of the caller');
+like((as('alice', "$open $sync"))[1], qr/: 1 row sent, 0 refused, 0 conflicts; .* 2 updated, 1 deleted/, 'a run uses nothing from the search path of the caller');
 like((as('alice', "$open CALL dataverse.untrack('alice.contact'); $pull"))[1], qr/pulled alice\.contact/, 'nor one that only pulls');
 like((as('alice', "$open CALL dataverse.pull('dv.contact', 'alice.contact', columns => '{contactid,lastname,firstname,versionnumber}', sweep => '0')"))[1],
-	qr/pulled alice\.contact: .* 19 compared/, 'nor one that compares');
-like((as('alice', "$open CALL dataverse.pull_all('dv', 'alice')"))[1], qr/pulled 1 table of schema dv/, 'nor one of all tables');
+	qr/pulled alice\.contact: .* 19 compared/, 'nor does a comparison');
+like((as('alice', "$open CALL dataverse.pull_all('dv', 'alice')"))[1], qr/pulled 1 table of schema dv/, 'nor does a pull of all tables');
 like((as('alice', "$open CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')"))[1],
-	qr/pushed to dv\.contact: 1 row sent/, 'nor one that pushes');
+	qr/pushed to dv\.contact: 1 row sent/, 'nor does a push');
 $crm->sql(q{DELETE FROM dv.contact WHERE lastname OPERATOR(pg_catalog.=) 'pushed'});
-is((as('alice', "$open SELECT dataverse.forget_copy('alice.task')"))[0], 't', 'nor what forgets one');
+is((as('alice', "$open SELECT dataverse.forget_copy('alice.task')"))[0], 't', 'nor does forget_copy');
 $crm->sql('DROP DOMAIN public.text, public.jsonb; DROP FUNCTION public.evil(text, text), public.evil(pg_catalog.jsonb, text), public.evil(bigint, bigint) CASCADE');
 
-# ---- tables that have a name that another one had
+# ---- tables that reuse a name
 
 my $bob = "CALL dataverse.pull('dv.contact', 'public.c', $columns)";
-like((as('bob', $bob))[1], qr/: 19 rows read, 19 inserted/, 'a copy is made');
+like((as('bob', $bob))[1], qr/: 19 rows read, 19 inserted/, 'a copy is created');
 as('bob', "DROP TABLE public.c; CREATE TABLE public.c ($table)");
-like((as('bob', $bob))[1], qr/19 inserted/, 'a table that is made again by hand is filled again');
+like((as('bob', $bob))[1], qr/19 inserted/, 'a table that is recreated by hand is filled again');
 as('bob', "ALTER TABLE public.c RENAME TO c_old; CREATE TABLE public.c ($table)");
-like((as('bob', $bob))[1], qr/19 inserted/, 'so is one that replaces a table that was renamed');
-like((as('bob', $bob =~ s/public\.c/public.c_old/r))[1], qr/: 0 rows read/, 'which remains a copy');
+like((as('bob', $bob))[1], qr/19 inserted/, 'and so is one that replaces a renamed table');
+like((as('bob', $bob =~ s/public\.c/public.c_old/r))[1], qr/: 0 rows read/, 'which is still a copy');
 as('bob', 'DROP TABLE public.c');
 as('mallory', "CREATE TABLE public.c ($table)");
 like((as('mallory', $bob))[1], qr/19 inserted/, 'and so is one of another role');
-is((as('mallory', q{SELECT count(*) FROM dataverse.runs WHERE target = 'public.c'}))[0], '1', 'who does not see the runs of the first one');
+is((as('mallory', q{SELECT count(*) FROM dataverse.runs WHERE target = 'public.c'}))[0], '1', 'which does not see the runs of the first one');
 as('mallory', q{CALL dataverse.pull('dv.contact', 'public.taken', columns => '{nonesuch}')});
 as('bob', 'CREATE TABLE public.taken (activityid uuid PRIMARY KEY, subject text, versionnumber bigint)');
-like((as('bob', q{CALL dataverse.pull('dv.task', 'public.taken')}))[1], qr/pulled public\.taken/, 'who has only taken a name does not keep others from it');
+like((as('bob', q{CALL dataverse.pull('dv.task', 'public.taken')}))[1], qr/pulled public\.taken/, 'a reserved name does not keep other roles from using it');
 
-# What somebody has noted under a name does not become that of a table of another role.
+# A state noted under a name is not adopted by a table of another role.
 my $current = q{'{"phase": "current", "tracked": true, "token": "1000", "columns": ["contactid"]}'};
 my $claimed = sub { $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.claimed'}) };
 my $claims = q{CALL dataverse.pull('dv.contact', 'public.claimed')};
 as('mallory', q{SELECT dataverse.copy_open('dv.contact', 'public.claimed')});
 as('alice', "CREATE TABLE public.claimed ($table)");
-like((as('mallory', "SELECT dataverse.copy_set(@{[ $claimed->() ]}, $current)"))[1], qr/must be owner of table public\.claimed/, 'nor does a state that was noted before the table was made');
-like((as('mallory', "SELECT dataverse.copy_track(@{[ $claimed->() ]}, 'contactid', 'versionnumber')"))[1], qr/must be owner of table public\.claimed/, 'nor does what is captured');
+like((as('mallory', "SELECT dataverse.copy_set(@{[ $claimed->() ]}, $current)"))[1], qr/must be owner of table public\.claimed/, 'nor is a state that was noted before the table was created');
+like((as('mallory', "SELECT dataverse.copy_track(@{[ $claimed->() ]}, 'contactid', 'versionnumber')"))[1], qr/must be owner of table public\.claimed/, 'nor are captured changes');
 like((as('alice', $claims))[1], qr/: 19 rows read, 19 inserted/, 'the table is filled');
 as('alice', q{SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
 
-# Others keep nobody from working by keeping their own entries locked.
+# A role cannot stop others by keeping its own entries locked.
 my $locker = Session->new($node);
 my $blocked = Session->new($node);
 my $impatience = "SET statement_timeout = '20s';";
@@ -169,7 +169,7 @@ $blocked->query("CREATE TABLE public.claimed ($table)");
 $blocked->start($claims);
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
 $locker->query('COMMIT');
-is($blocked->finish->{message}, undef, 'a table is pulled whose name another session is noting');
+is($blocked->finish->{message}, undef, 'a table is pulled while another session is noting its name');
 is($crm->sql('SELECT count(*) FROM public.claimed'), '19', 'and is filled');
 as('mallory', qq{CALL dataverse.pull('dv.contact', 'mallory.c', $columns); ALTER TABLE mallory.c RENAME TO renamed;
 	CREATE FOREIGN TABLE mallory.f (contactid uuid, lastname text) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts');
@@ -177,28 +177,28 @@ as('mallory', qq{CALL dataverse.pull('dv.contact', 'mallory.c', $columns); ALTER
 $locker->query('BEGIN');
 $locker->query(q{SELECT dataverse.copy_set(dataverse.copy_of('mallory.renamed'), '{}')});
 $locker->query(q{SELECT dataverse.push_set((SELECT id FROM dataverse.pushes), '{}')});
-unlike((as('alice', "$impatience $claims"))[1], qr/ERROR/, 'a renamed copy of another role, which is locked, keeps nobody waiting');
+unlike((as('alice', "$impatience $claims"))[1], qr/ERROR/, 'a locked, renamed copy of another role delays no run');
 like((as('alice', "$impatience CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')"))[1],
-	qr/1 row sent/, 'nor does a push to a table that was renamed');
+	qr/1 row sent/, 'nor does a push to a renamed table');
 $locker->query('ROLLBACK');
 is((as('mallory', q{SELECT dataverse.forget_push(id) FROM dataverse.pushes; SELECT dataverse.forget_copy('mallory.renamed'); SELECT count(*) FROM dataverse.sync_state WHERE target LIKE 'mallory.%'}))[0],
 	"t\nt\n0", 'both are found');
 $_->close for $locker, $blocked;
 as('alice', "CALL dataverse.pull('dv.contact', 'alice.before', $columns); ALTER TABLE alice.before RENAME TO later; $claims");
 is((as('alice', q{SELECT string_agg(target, ' ') FROM dataverse.sync_state WHERE target IN ('alice.before', 'alice.later')}))[0], 'alice.later',
-	'the names of all copies of a role are followed when it pulls any of them');
+	'the names of all copies of a role are updated when it pulls any of them');
 as('alice', q{SELECT dataverse.forget_copy('alice.later'); DROP TABLE alice.later});
 $crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'pushed'; SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
 
-# A table that somebody has made beforehand gets no rights of a superuser who pulls a whole schema.
+# A table created by another role beforehand gets no rights of a superuser who pulls a whole schema.
 $crm->sql('CREATE SCHEMA copies; GRANT ALL ON SCHEMA copies TO mallory');
 as('mallory', qq{CREATE TABLE copies.contact ($table); CREATE FUNCTION mallory.rise() RETURNS trigger LANGUAGE plpgsql AS
 	'BEGIN ALTER ROLE mallory SUPERUSER; RETURN NEW; EXCEPTION WHEN insufficient_privilege THEN RETURN NEW; END';
 	CREATE TRIGGER rise BEFORE INSERT ON copies.contact FOR EACH ROW EXECUTE FUNCTION mallory.rise()});
 my $all = q{CALL dataverse.pull_all('dv', 'copies')};
 like((as('postgres', $all))[1], qr/could not pull copies\.contact: the table belongs to role "mallory"\nDETAIL:  Its triggers .*\nHINT:  .*SET ROLE mallory.*ERROR:  1 of 2 tables could not be pulled/s,
-	'it is left out, and the error says why');
-is($crm->sql(q{SELECT rolsuper, (SELECT count(*) FROM copies.contact) FROM pg_roles WHERE rolname = 'mallory'}), 'f|0', 'nothing of it runs');
+	'it is skipped, and the error gives the reason');
+is($crm->sql(q{SELECT rolsuper, (SELECT count(*) FROM copies.contact) FROM pg_roles WHERE rolname = 'mallory'}), 'f|0', 'none of its code runs');
 unlike((as('postgres', 'ALTER TABLE copies.contact OWNER TO CURRENT_USER; DROP TRIGGER rise ON copies.contact; ' . $all))[1], qr/ERROR/, 'a table of superusers is pulled');
 $crm->sql(q{SELECT dataverse.forget_copy('copies.contact'), dataverse.forget_copy('copies.task'); DROP SCHEMA copies CASCADE});
 
@@ -207,28 +207,28 @@ as('alice', q{CREATE FUNCTION alice.read_some() RETURNS bigint LANGUAGE sql SECU
 	$$ SELECT r.upserts FROM dataverse.read_page('dv.contact', NULL, NULL, NULL, NULL, false) AS r $$});
 for my $peek (q{page_rows(NULL::dv.contact)}, q{page_deletions()}, q{page_window(0, 1)}, q{page_repeated()})
 {
-	like((as('bob', "BEGIN; SELECT alice.read_some(); SELECT * FROM dataverse.$peek"))[1], qr/page has been read by another role/, "nobody else gets at it: $peek");
+	like((as('bob', "BEGIN; SELECT alice.read_some(); SELECT * FROM dataverse.$peek"))[1], qr/page has been read by another role/, "no other role can access it: $peek");
 }
 
-# Who may read a foreign table may not yet send other requests to its server.
+# SELECT on a foreign table does not include other requests to its server.
 $crm->sql('REVOKE USAGE ON FOREIGN SERVER crm FROM bob');
 for my $request (q{read_page('dv.contact', NULL, NULL, NULL, NULL, false)}, q{changes('dv.contact')}, q{pull_info('dv.contact')},
 	q{copy_count_changes('dv.contact', NULL, 0, 1000)})
 {
 	like((as('bob', "SELECT FROM dataverse.$request"))[1], qr/permission denied for foreign server crm/, "USAGE is needed: $request");
 }
-is((as('bob', 'SELECT count(*) > 0 FROM dv.contact'))[0], 't', 'not for the table itself');
+is((as('bob', 'SELECT count(*) > 0 FROM dv.contact'))[0], 't', 'but not for the table itself');
 $crm->sql('GRANT USAGE ON FOREIGN SERVER crm TO bob');
 
-# Rows that refer to rows which wait in a copy of another role wait for these.
+# A row whose referenced row is still pending in a copy of another role waits for that row.
 my $family = q{columns => '{contactid,lastname,parentcustomerid,parentcustomeridtype,versionnumber}'};
 my $parent = $crm->sql('SELECT dataverse.new_id()');
 as($_, "CALL dataverse.sync('dv.contact', '$_.people', $family)") for qw(alice bob);
 as('bob', "INSERT INTO bob.people (contactid, lastname) VALUES ('$parent', 'parent')");
 as('alice', "INSERT INTO alice.people (lastname, parentcustomerid, parentcustomeridtype) VALUES ('child', '$parent', 'contact')");
 like((as('alice', "CALL dataverse.sync('dv.contact', 'alice.people', $family)"))[1], qr/: 0 rows sent, 1 refused, 1 conflict;/,
-	'a row is not sent without a reference because of what waits in a copy of another role');
-like((as('bob', "CALL dataverse.sync('dv.contact', 'bob.people', $family)"))[1], qr/: 1 row sent, 0 refused, 0 conflicts;/, 'that one is sent');
+	'a row is not sent without its reference while that is pending in a copy of another role');
+like((as('bob', "CALL dataverse.sync('dv.contact', 'bob.people', $family)"))[1], qr/: 1 row sent, 0 refused, 0 conflicts;/, 'the referenced row is sent');
 like((as('alice', "CALL dataverse.sync('dv.contact', 'alice.people', $family)"))[1], qr/: 1 row sent, 0 refused, 0 conflicts;/, 'and then the first one');
 is($crm->sql(q{SELECT parentcustomerid FROM dv.contact WHERE lastname = 'child'}), $parent, 'with its reference');
 as($_, "SELECT dataverse.forget_copy('$_.people'); DROP TABLE $_.people") for qw(alice bob);
@@ -257,31 +257,31 @@ sub overtaken
 }
 
 like(overtaken("DROP TABLE public.mine; CREATE TABLE public.mine ($table)"), qr/table public\.mine was replaced by another one during the run/,
-	'a run does not go on with another table of the same name');
+	'a run does not continue with another table of the same name');
 $crm->sql($mine);
 is($crm->sql('SELECT count(*) FROM public.mine'), '19', 'which the next one fills');
 $crm->sql('ALTER TABLE public.mine OWNER TO alice;');
 $waiting->query('SET ROLE alice');
 like(overtaken('ALTER TABLE public.mine ENABLE ROW LEVEL SECURITY; ALTER TABLE public.mine FORCE ROW LEVEL SECURITY'),
-	qr/row security of table public\.mine applies to role alice/, 'nor with one that hides rows now');
+	qr/row security of table public\.mine applies to role alice/, 'nor with a table that now hides rows');
 $crm->sql('ALTER TABLE public.mine NO FORCE ROW LEVEL SECURITY');
 $waiting->query('RESET ROLE');
 $crm->sql(qq{DROP TABLE public.mine; CREATE TABLE public.mine ($table)});
 $crm->sql(q{CALL dataverse.track('public.mine')});
 $crm->sql($mine);
-is($crm->sql('SELECT count(*) FROM public.mine'), '19', 'a table that is made again and tracked at once is filled, too');
+is($crm->sql('SELECT count(*) FROM public.mine'), '19', 'a table that is recreated and tracked at once is filled as well');
 $crm->sql(q{UPDATE public.mine SET firstname = 'ours' WHERE lastname = 'L7'});
 is($crm->sql(q{SELECT l.operation, l.columns FROM dataverse.local_changes AS l JOIN dataverse.copies AS c ON c.id = l.copy WHERE target = 'public.mine'}),
-	'U|{firstname}', 'and captured');
+	'U|{firstname}', 'and its changes are captured');
 
-# What others do here while a row waits to be merged is not undone.
+# Local changes made while a row waits to be merged are kept.
 $waiting->query("SET default_transaction_isolation = 'serializable'");
-is(overtaken("UPDATE public.mine SET firstname = 'ours' WHERE lastname = 'L1'"), '', 'a run sees what was committed while it waited, whatever the isolation level');
+is(overtaken("UPDATE public.mine SET firstname = 'ours' WHERE lastname = 'L1'"), '', 'a run sees rows committed while it waited, at any isolation level');
 $waiting->query('RESET default_transaction_isolation');
-is($crm->sql(q{SELECT firstname FROM public.mine WHERE lastname = 'L1'}), 'ours', 'and leaves it alone');
+is($crm->sql(q{SELECT firstname FROM public.mine WHERE lastname = 'L1'}), 'ours', 'and does not change them');
 $crm->sql("UPDATE dv.contact SET firstname = 'theirs' WHERE lastname = 'L1'");
 $crm->sql("ALTER DATABASE postgres SET default_transaction_isolation = 'repeatable read'");
-like((as('postgres', "CALL dataverse.sync('dv.contact', 'public.mine', $columns)"))[1], qr/1 conflict;/, 'so does a run that also sends');
+like((as('postgres', "CALL dataverse.sync('dv.contact', 'public.mine', $columns)"))[1], qr/1 conflict;/, 'neither does a run that also sends');
 $crm->sql('ALTER DATABASE postgres RESET default_transaction_isolation');
 my $conflict = $crm->sql('SELECT id FROM dataverse.conflicts');
 my $mine_id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
@@ -292,10 +292,10 @@ $waiting->start(qq{SELECT dataverse.pending_set($mine_id, ARRAY['{"id": "$row", 
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
 $session->query('COMMIT');
 $waiting->finish;
-is($crm->sql('SELECT decision FROM dataverse.conflicts'), 'local', 'nor is a decision undone that was made meanwhile');
+is($crm->sql('SELECT decision FROM dataverse.conflicts'), 'local', 'nor does it undo a decision made meanwhile');
 $crm->sql(q{CALL dataverse.untrack('public.mine')});
 
-# ---- a run that ends with an error while its session lives on
+# ---- a run that ends with an error while its session continues
 
 my $id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
 $waiting->query("SELECT dataverse.copy_lock($id, true)");
@@ -305,7 +305,7 @@ $crm->sql(q{SELECT dataverse.forget_copy('public.mine')});
 $waiting->query('SELECT dataverse.run_unlock()');
 my $result = $session->finish;
 like($result->{message} // '', qr/could not pull public\.mine: the copy has been forgotten/, 'a copy is forgotten while a run waits for its turn');
-is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and the run keeps no lock');
+is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and the run holds no lock');
 $crm->sql($mine);
 $id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
 $waiting->query("BEGIN; SELECT dataverse.copy_lock($id, true); SAVEPOINT s");
@@ -315,15 +315,15 @@ is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '1',
 $waiting->query('COMMIT');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '1', 'nor does a COMMIT');
 $waiting->try('SELECT 1/0');
-is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'but one that ends it does');
+is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'but an error that ends it does');
 
-# Nobody else can take it.
+# No other role can take the lock.
 like((as('mallory', "SELECT dataverse.copy_lock($id, true)"))[1], qr/must be owner of table public\.mine/, 'only the owner of a table locks its copy');
-like((as('mallory', "SELECT dataverse.run_lock(dataverse.copy_lock_class(), $id, true)"))[1], qr/permission denied/, 'nor is there another way');
+like((as('mallory', "SELECT dataverse.run_lock(dataverse.copy_lock_class(), $id, true)"))[1], qr/permission denied/, 'nor does another function');
 is((as('mallory', "SELECT pg_advisory_lock(dataverse.copy_lock_class(), $id); SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'"))[0], "\n0",
-	'as there would be with advisory locks');
+	'unlike with advisory locks');
 
-# Two sessions begin to make the same copy.
+# Two sessions begin to create the same copy.
 $_->query('SELECT 1') for $session, $waiting;
 $session->query('BEGIN');
 $session->query(q{SELECT dataverse.copy_open('dv.contact', 'public.twice')});
@@ -331,9 +331,9 @@ $waiting->start("CALL dataverse.pull('dv.contact', 'public.twice', $columns)");
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
 $session->query('COMMIT');
 $result = $waiting->finish;
-is($result->{message}, undef, 'a copy that two sessions begin at the same time is one');
+is($result->{message}, undef, 'a copy begun by two sessions at the same time is one copy');
 
-# ---- a server that gets another address
+# ---- a server that moves to another address
 
 my $other = Dvsim->start('--app-user', 'app1:secret1');
 my $url = $crm->dvsim->base;
@@ -348,22 +348,22 @@ $crm->no_faults;
 $move->($other->base);
 $crm->sql(q{INSERT INTO dv.contact (lastname) SELECT 'other ' || i FROM generate_series(1, 30) AS i});
 my $said = (as('postgres', $moved))[1];
-like($said, qr/because they were read from \S+, but its server is now \S+/, 'a run notices that the server is another one');
-like($said, qr/0 rows sent, 0 refused, 1 conflicts?; 30 read, 30 inserted, 0 updated, 18 deleted/, 'and takes nothing for its rows that was another one\'s');
+like($said, qr/because they were read from \S+, but its server is now \S+/, 'a run notices that the server has moved');
+like($said, qr/0 rows sent, 0 refused, 1 conflicts?; 30 read, 30 inserted, 0 updated, 18 deleted/, 'and does not match its rows with those of the former address');
 is($crm->sql(q{SELECT count(*) FROM (SELECT contactid, lastname, versionnumber FROM public.moved EXCEPT SELECT contactid, lastname, versionnumber FROM dv.contact) AS x}), '1',
-	'but for the one that was changed here');
-unlike((as('postgres', $moved))[1], qr/because they were read/, 'after that it goes on');
+	'except for the one with a local change');
+unlike((as('postgres', $moved))[1], qr/because they were read/, 'then it continues');
 like((as('postgres', $pushed))[1], qr/was started to \S+, but the server of the foreign table is now \S+\nDETAIL:  100 of its 300 rows were sent to the former address, and 100 more may have been/,
-	'a push does not go on with another server');
-is($crm->sql(q{SELECT count(*) FROM dv.contact WHERE lastname LIKE 'M%'}), '0', 'nothing is sent there');
+	'a push does not continue with another server');
+is($crm->sql(q{SELECT count(*) FROM dv.contact WHERE lastname LIKE 'M%'}), '0', 'nothing is sent to it');
 $move->($url);
 like((as('postgres', $pushed))[1], qr/\d+ rows sent/, 'but with the first one');
 is($crm->sql(q{SELECT count(*), count(DISTINCT lastname) FROM dv.contact WHERE lastname LIKE 'M%'}), '300|300', 'and sends each row once');
 $crm->sql(q{DELETE FROM dv.contact WHERE lastname LIKE 'M%'; SELECT dataverse.forget_copy('public.moved')});
 
-# ---- sessions that do things to a copy at the same time
+# ---- sessions that use a copy at the same time
 
-# Starts a statement, and waits until one of its requests is held, or it waits for a lock.
+# Starts a statement, and waits until one of its requests is delayed, or it waits for a lock.
 sub start_and_wait
 {
 	my ($s, $sql, $event) = @_;
@@ -378,7 +378,7 @@ sub start_and_wait
 	return;
 }
 
-# While a run waits for Dataverse, it keeps nobody waiting.
+# A run that waits for Dataverse does not block others.
 my $impatient = "SET statement_timeout = '20s';";
 for my $case ([ 'pull', 'contact', 'in a first read' ], [ 'pull', 'task', 'in a read without change tracking' ], [ 'sync', 'contact', 'at a page of changes' ])
 {
@@ -392,19 +392,19 @@ for my $case ([ 'pull', 'contact', 'in a first read' ], [ 'pull', 'task', 'in a 
 	is($crm->sql("SELECT string_agg(mode, ' ') FROM pg_locks WHERE relation = to_regclass('$copy') AND pid = " . $session->pid), '',
 		"$what: the table is not locked");
 	like((as('postgres', "$impatient " . $sql =~ s/\)$/, wait => false)/r))[1], qr/skipped $copy: another session is pulling or syncing it/,
-		'another run does not wait if it is not to');
+		'another run does not wait if told so');
 	unless ($what =~ /first/)
 	{
 		unlike((as('postgres', "$impatient CALL dataverse.untrack('$copy'); CALL dataverse.track('$copy')"))[1], qr/ERROR/, 'the capture of changes can end and begin');
 	}
 	is((as('postgres', "$impatient SELECT dataverse.forget_copy('$copy')"))[0], "t", 'and the copy can be forgotten');
 	$crm->no_faults;
-	like($session->finish->{message} // '', qr/could not $procedure $copy: the copy has been forgotten/, 'which the run says');
-	unlike((as('postgres', $sql))[1], qr/ERROR/, 'the next one begins anew');
+	like($session->finish->{message} // '', qr/could not $procedure $copy: the copy has been forgotten/, 'as the run reports');
+	unlike((as('postgres', $sql))[1], qr/ERROR/, 'the next one starts over');
 }
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and no lock of a run is left');
 
-# The table is locked before the state of the copy is.
+# The table is locked before the state of the copy.
 for my $statement (q{CALL dataverse.untrack('public.busy_task')}, q{SELECT dataverse.forget_copy('public.busy_task')})
 {
 	$crm->sql(q{CALL dataverse.track('public.busy_task')});
@@ -412,39 +412,39 @@ for my $statement (q{CALL dataverse.untrack('public.busy_task')}, q{SELECT datav
 	$session->query('LOCK TABLE public.busy_task IN SHARE ROW EXCLUSIVE MODE');
 	$waiting->query('SET deadlock_timeout = 10');
 	start_and_wait($waiting, q{CALL dataverse.pull('dv.task', 'public.busy_task')}, 'Lock');
-	is($session->try($statement)->{message}, undef, "beside a run: $statement");
+	is($session->try($statement)->{message}, undef, "during a run: $statement");
 	$session->query('COMMIT');
 	$result = $waiting->finish;
-	like($result->{message} // '', $statement =~ /forget/ ? qr/the copy has been forgotten/ : qr/^$/, 'and the run says what is true');
+	like($result->{message} // '', $statement =~ /forget/ ? qr/the copy has been forgotten/ : qr/^$/, 'and the run reports the correct state');
 	$crm->sql(q{CALL dataverse.pull('dv.task', 'public.busy_task')});
 }
 
-# Triggers that another session is about to make do not outlive the copy.
+# Triggers that another session is about to create do not outlive the copy.
 for my $statement (q{CALL dataverse.untrack('public.busy_task')}, q{SELECT dataverse.forget_copy('public.busy_task')})
 {
 	$session->query('BEGIN');
 	$session->query(q{CALL dataverse.track('public.busy_task')});
 	start_and_wait($waiting, $statement, 'Lock');
 	$session->query('COMMIT');
-	is($waiting->finish->{message}, undef, "beside track(): $statement");
+	is($waiting->finish->{message}, undef, "during track(): $statement");
 	is($crm->sql(q{SELECT count(*) FROM pg_trigger WHERE tgrelid = 'public.busy_task'::regclass AND tgname LIKE 'dataverse%'}), '0', 'no trigger is left');
 	$crm->sql(q{UPDATE public.busy_task SET subject = subject; CALL dataverse.pull('dv.task', 'public.busy_task')});
 }
-# Other tables have no part in it.
+# Other tables are not affected.
 $session->query('BEGIN; LOCK TABLE public.mine');
 is((as('postgres', "$impatient CALL dataverse.track('public.busy_task'); CALL dataverse.untrack('public.busy_task')"))[1], '', 'tables that are locked do not matter to others');
 $session->query('COMMIT');
 
-# Who comes second finds that everything is done.
+# The second of two concurrent calls finds the work done.
 for my $statement (q{CALL dataverse.track('public.busy_task')}, q{CALL dataverse.untrack('public.busy_task')})
 {
 	$session->query('BEGIN');
 	$session->query($statement);
 	start_and_wait($waiting, $statement, 'Lock');
 	$session->query('COMMIT');
-	is($waiting->finish->{message}, undef, "twice at once: $statement");
+	is($waiting->finish->{message}, undef, "twice concurrently: $statement");
 	is($crm->sql(q{SELECT count(*) FROM pg_trigger WHERE tgrelid = 'public.busy_task'::regclass AND tgname LIKE 'dataverse%'}),
-		$statement =~ /untrack/ ? '0' : '4', 'and it is');
+		$statement =~ /untrack/ ? '0' : '4', 'and it is done');
 }
 
 $_->close for $session, $waiting;

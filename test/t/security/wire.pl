@@ -1,7 +1,7 @@
 # wire.pl
-#		What crosses the border of the database: whom a connection trusts, which
-#		proxy it uses, what may be part of a header or an address, and the
-#		encodings of texts in both directions.
+#		The border of the database: which peers a connection trusts, which proxy it
+#		uses, what a header or an address may contain, and the encodings of texts in
+#		both directions.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -23,7 +23,7 @@ use Dvsim;
 my $dir = PostgreSQL::Test::Utils::tempdir();
 my $id = '00000000-0000-0000-0000-000000000001';
 
-# ---------------------------------------------------------------- a service that sends what it is asked for
+# ---------------------------------------------------------------- a service that sends the requested bytes
 
 # Paths and names contain the bytes to be sent as hexadecimal digits.
 sub respond
@@ -60,7 +60,7 @@ sub respond
 
 my $service = RawServer->start(\&respond);
 
-# ---------------------------------------------------------------- an environment that wants a say in everything
+# ---------------------------------------------------------------- an environment with variables that libraries would use
 
 my $trap = IO::Socket::INET->new(Listen => 16, LocalAddr => '127.0.0.1') or die $!;
 my $tls = Dvsim->start('--tls');
@@ -170,22 +170,22 @@ create_server($node, 'crm', \%plain, \%app);
 		skip 'this libcurl knows no directory of authorities', 6 if defined $r->{sqlstate};
 		pass('without ca_file, an authority of the system\'s directory is trusted');
 		$r = $whoami->('tls_other');
-		is($r->{sqlstate}, '28000', 'with ca_file, the token endpoint is not')
+		is($r->{sqlstate}, '28000', 'with ca_file, the token endpoint is not trusted')
 		  or diag explain $r;
 		like($r->{message}, qr/could not establish TLS/, 'because of its certificate');
 		$r = $whoami->('tls_service');
-		is($r->{sqlstate}, '08001', 'nor the service');
-		like($whoami->('tls_proxy')->{message}, qr/could not establish TLS/, 'nor a proxy');
+		is($r->{sqlstate}, '08001', 'nor is the service');
+		like($whoami->('tls_proxy')->{message}, qr/could not establish TLS/, 'nor is a proxy');
 		unlike($whoami->('tls_proxy_system')->{message}, qr/TLS/, 'which is trusted without ca_file');
 	}
-	is($whoami->('tls_right')->{sqlstate}, undef, 'the authorities of the file are');
+	is($whoami->('tls_right')->{sqlstate}, undef, 'the authorities of the file are trusted');
 	ok(!-e "$dir/keys", 'SSLKEYLOGFILE of the environment: no keys are written');
 }
 
 # ---------------------------------------------------------------- proxies
 
 is($session->try(q{SELECT * FROM dataverse.whoami('crm')})->{sqlstate}, undef, 'requests are answered');
-ok(!trapped(), 'and the proxies of the environment are not asked');
+ok(!trapped(), 'and the proxies of the environment are not used');
 
 {
 	my $proxy = RawServer->start(\&respond);
@@ -202,20 +202,20 @@ ok(!trapped(), 'and the proxies of the environment are not asked');
 		{ %app, proxy_user => 'me', proxy_password => 'Hush-4720' });
 	create_server($node, 'anonymous', \%proxied, \%app);
 	is($session->try(q{SELECT * FROM dataverse.whoami('proxied')})->{sqlstate}, undef,
-		'the option "proxy" counts, whatever no_proxy says');
+		'the option "proxy" applies, whatever no_proxy says');
 	my @heads = $proxy->heads;
 	is(scalar(@heads), 2, 'for the token and the request');
 	is(scalar(grep { /^Proxy-Authorization: Basic \Q$basic\E\r$/m } @heads), 2, 'with the user and password of the mapping');
 	$session->try(q{SELECT * FROM dataverse.whoami('anonymous')});
 	@heads = $proxy->heads;
-	is(scalar(grep { /^Proxy-Authorization/m } @heads), 2, 'or without');
+	is(scalar(grep { /^Proxy-Authorization/m } @heads), 2, 'or without them');
 	unlike(join('', @heads), qr/Hush/, 'the password is not sent in another form');
 }
 
 # ---------------------------------------------------------------- headers
 
 {
-	# what the validator refuses, as if it had been stored by other means
+	# values that the validator refuses, as if they had been stored by other means
 	my $n = $service->heads;
 	my $store = sub {
 		my ($server, $catalog, $option) = @_;
@@ -241,12 +241,12 @@ ok(!trapped(), 'and the proxies of the environment are not asked');
 	$store->('version', 'server', 'api_version=9.2/../../x');
 	$store->('tenant', 'server', 'tenant_id=x/../y');
 	$store->('address', 'server', "url=@{[ $service->base ]}\\n");
-	is(scalar(my @now = $service->heads), $n, 'nothing of it is sent');
+	is(scalar(my @now = $service->heads), $n, 'none of it is sent');
 
 	create_server($node, 'evil', \%plain, { %app, client_id => 'evil' });
 	my $r = $session->try(q{SELECT * FROM dataverse.whoami('evil')});
 	is($r->{sqlstate}, '28000', 'a line break in a token of the token endpoint: an error');
-	like($r->{message}, qr/cannot be put into a header/, 'that says so');
+	like($r->{message}, qr/cannot be put into a header/, 'as the message says');
 	unlike(join('', $service->heads), qr/X-Smuggled/, 'no header is smuggled');
 }
 
@@ -272,7 +272,7 @@ ok(!trapped(), 'and the proxies of the environment are not asked');
 		my $r = $send->($url);
 		is($r->{sqlstate}, 'HV000', "address $url is refused") or diag $r->{message};
 	}
-	is(scalar(my @none = $service->heads), $n, 'nothing of it is sent');
+	is(scalar(my @none = $service->heads), $n, 'none of it is sent');
 
 	my %sent = (
 		'//example.com/x' => 'example.com/x',
@@ -289,17 +289,17 @@ ok(!trapped(), 'and the proxies of the environment are not asked');
 		my ($target) = $last =~ /\AGET (\S+) /;
 
 		is($r->{sqlstate}, undef, "path $path is sent") or diag $r->{message};
-		is($target, "/api/data/v9.2/$sent{$path}", 'below the service root, as it is');
+		is($target, "/api/data/v9.2/$sent{$path}", 'below the service root, unchanged');
 	}
 
 	sql(q{CREATE FOREIGN TABLE links (thingid uuid, name text) SERVER crm OPTIONS ("table" 'thing', entity_set 'links')});
 	my $r = $session->try('SELECT * FROM links');
-	is($r->{sqlstate}, 'HV000', 'a link that leaves the service root: an error');
-	like($r->{message}, qr/does not lead to the Web API/, 'that says so');
+	is($r->{sqlstate}, 'HV000', 'a link outside the service root: an error');
+	like($r->{message}, qr/does not lead to the Web API/, 'as the message says');
 	unlike(join('', $service->heads), qr/secret HTTP/, 'it is not followed');
 
 	$r = $session->try(q{SELECT * FROM dataverse.fetchxml('crm', '<fetch><entity name="a'')/../x"/></fetch>')});
-	is($r->{sqlstate}, '22023', 'a name in FetchXML that is none: an error');
+	is($r->{sqlstate}, '22023', 'an invalid name in FetchXML: an error');
 }
 
 # ---------------------------------------------------------------- encodings
@@ -308,7 +308,7 @@ my $e_acute = "\xc3\xa9";
 my $sun = "\xe6\x97\xa5";
 my $smile = "\xf0\x9f\x98\x80";
 
-# a text, as the service and as the database write it, and one that the database cannot write
+# a text, as the service and as the database write it, and one that the database cannot represent
 my %encodings = (
 	LATIN1 => { escape => '\u00E9', utf8 => $e_acute, here => "\xe9", lacking => $sun },
 	EUC_JP => { escape => '\u65e5', utf8 => $sun, here => "\xc6\xfc", lacking => $smile },
@@ -339,8 +339,8 @@ for my $encoding (sort keys %encodings)
 
 	# data
 	is($get->('json/' . hex_of("\"a${utf8}z\""))->{rows}[0][0], "\"a${here}z\"", "$encoding: JSON arrives");
-	is($get->('json/' . hex_of("\"\\\\u00e9$escape\""))->{rows}[0][0], "\"\\\\u00e9${here}\"", 'also if it is escaped');
-	is($get->('text/' . hex_of("a${utf8}z"))->{rows}[0][0], "\"a${here}z\"", 'so does text');
+	is($get->('json/' . hex_of("\"\\\\u00e9$escape\""))->{rows}[0][0], "\"\\\\u00e9${here}\"", 'also with escapes');
+	is($get->('text/' . hex_of("a${utf8}z"))->{rows}[0][0], "\"a${here}z\"", 'and so does text');
 	is($fetch->(hex_of("a${utf8}z"))->{rows}[0][0], "a${here}z", 'and FetchXML\'s rows');
 	for my $bad ([ "\xff", '22021', 'not UTF-8' ], [ "\xc0\x80", '22021', 'overlong' ], [ "\xed\xa0\x80", '22021', 'a surrogate' ],
 		[ "\0", '22021', 'a NUL' ], [ '\u0000', '22P05', 'an escaped NUL' ],
@@ -357,11 +357,11 @@ for my $encoding (sort keys %encodings)
 	}
 
 	is($get->('json/' . hex_of('"\ud83d\ude00"'))->{sqlstate},
-		'22P05', "$encoding: a pair of escapes that the database lacks") if $lacking;
+		'22P05', "$encoding: a pair of escapes that the database cannot represent") if $lacking;
 	is($get->('json/' . hex_of('"\ud83d\ude00"'))->{rows}[0][0], "\"$smile\"", "$encoding: a pair of escapes") if !$lacking;
 	is($get->('json/' . hex_of('"\ud83d"'))->{sqlstate}, '22P02', 'half a pair');
 
-	# rows of foreign tables, and what is said about them
+	# rows of foreign tables, and messages about them
 	my $table = sub {
 		my ($set) = @_;
 		$s->query('DROP FOREIGN TABLE IF EXISTS thing');
@@ -385,14 +385,14 @@ for my $encoding (sort keys %encodings)
 			"before $shown after|a${here}z|0x80040265", 'a refused row is filed with it');
 	}
 
-	# what is sent
+	# outgoing texts
 	is($s->value("SELECT dataverse.request('$server', 'POST', 'echo?x=$here', '{\"a\": \"$here\"}')->>'a'"), $here,
-		"$encoding: a text comes back as it was");
+		"$encoding: a text survives the round trip");
 	my ($last) = reverse $service->heads;
 	my $percent = join '', map { sprintf '%%%02X', ord } split //, $utf8;
 	like($last, qr/\APOST \S*echo\?x=\Q$percent\E .*\{"a": "\Q$utf8\E"\}\z/s, 'in UTF-8');
 	my ($token) = grep { /client_id=$db&/ } $service->heads;
-	like($token, qr/client_secret=hush%20\Q$percent\E$/, 'so is a client secret');
+	like($token, qr/client_secret=hush%20\Q$percent\E$/, 'and so is a client secret');
 	my ($query) = reverse grep { /fetchXml=/ } $service->heads;
 	like($query, qr/fetchXml=\S*%22\Q$percent\E%22/, 'and FetchXML');
 	is($s->value(q{SELECT application_user FROM dataverse.whoami('} . $server . q{')}), "user $here", 'the user\'s name');
@@ -416,7 +416,7 @@ for my $encoding (sort keys %encodings)
 		$r = $s->try("INSERT INTO stopped (name) VALUES ('a')");
 		is($r->{sqlstate}, 'P0001', 'a refused row') or diag explain $r;
 		$r = $s->try("SELECT dataverse.request('crm_ascii', 'GET', 'json/" . hex_of("{$sun$smile}") . "')");
-		is($r->{sqlstate}, '22P02', 'JSON that is none') or diag explain $r;
+		is($r->{sqlstate}, '22P02', 'malformed JSON') or diag explain $r;
 	}
 	$s->query('SET client_encoding = UTF8');
 
@@ -445,19 +445,19 @@ for my $encoding (sort keys %encodings)
 		'by which a user is found');
 }
 is($sessions{UTF8}->query(q{SELECT server COLLATE "C" FROM dataverse.pool WHERE server LIKE 'crm %' GROUP BY 1 ORDER BY 1}),
-	"crm $e_acute\ncrm $sun", 'UTF8: those of all databases');
+	"crm $e_acute\ncrm $sun", 'UTF8: the names of all databases');
 is($sessions{LATIN1}->query(q{SELECT server COLLATE "C" FROM dataverse.pool WHERE server LIKE 'crm %' GROUP BY 1 ORDER BY 1}),
-	"crm ?\ncrm \xe9", 'LATIN1: as far as it has the characters');
+	"crm ?\ncrm \xe9", 'LATIN1: with replacements for missing characters');
 
-# a client id that cannot be sent, because it is no text of any encoding, does not keep anybody from looking
+# a client id that is not valid text in any encoding does not break the view
 {
 	my $s = $sessions{SQL_ASCII};
 	my $some = q{SELECT count(*) > 0 FROM dataverse.pool WHERE database = current_database()};
 
-	is($s->value($some), 't', 'SQL_ASCII: there are users');
+	is($s->value($some), 't', 'SQL_ASCII: users exist');
 	$s->query(q{CREATE ROLE garbled; CREATE USER MAPPING FOR garbled SERVER "crm } . $e_acute
 		  . qq{" OPTIONS (client_id '\xff\xfe', client_secret '\xff')});
-	is($s->value($some), 't', '... also if a mapping names one that is no UTF-8');
+	is($s->value($some), 't', '... also if a mapping names one that is not valid UTF-8');
 }
 
 # progress of a table in another database
@@ -466,8 +466,8 @@ is($sessions{LATIN1}->query(q{SELECT server COLLATE "C" FROM dataverse.pool WHER
 
 	$writer->query("CREATE FOREIGN TABLE \"t\xe9\" (thingid uuid, name text) SERVER \"crm \xe9\" OPTIONS (\"table\" 'thing', entity_set 'rows_x41')");
 	$writer->query("BEGIN; DECLARE c CURSOR FOR SELECT * FROM \"t\xe9\"; FETCH 1 FROM c");
-	like($watcher->value('SELECT foreign_table FROM dataverse.progress'), qr/^public\."?t\x8f\xab\xb1"?$/, 'progress as well');
-	is($sessions{UTF8}->value('SELECT server FROM dataverse.progress'), "crm $e_acute", 'of whichever server');
+	like($watcher->value('SELECT foreign_table FROM dataverse.progress'), qr/^public\."?t\x8f\xab\xb1"?$/, 'and progress');
+	is($sessions{UTF8}->value('SELECT server FROM dataverse.progress'), "crm $e_acute", 'of any server');
 	$writer->query('ROLLBACK');
 }
 
@@ -493,7 +493,7 @@ is($sessions{LATIN1}->query(q{SELECT server COLLATE "C" FROM dataverse.pool WHER
 		$s->query('CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_e, new_s) FROM SERVER meta INTO dv');
 		is($s->value(q{SELECT string_agg(relname || ' ' || coalesce(obj_description(oid, 'pg_class'), '-'), ',' ORDER BY relname)
 				FROM pg_class WHERE relnamespace = 'dv'::regnamespace}),
-			$comments, "$encoding: an import has the comments that can be written");
+			$comments, "$encoding: an import has the comments that the encoding can represent");
 	}
 }
 
@@ -504,10 +504,10 @@ is($sessions{LATIN1}->query(q{SELECT server COLLATE "C" FROM dataverse.pool WHER
 	create_server($node, 'two', \%plain,
 		{ client_id => 'refused', client_secret => 'x', client_id_2 => 'app2', client_secret_2 => 'x' });
 	$session->query(q{SELECT * FROM dataverse.whoami('two')});
-	like(log_since($node, $offset), qr/AADSTS7000215: before \? after/, 'what is logged is valid text');
+	like(log_since($node, $offset), qr/AADSTS7000215: before \? after/, 'the log is valid text');
 }
 
-ok(!trapped(), 'no request has gone to a proxy of the environment');
+ok(!trapped(), 'no request went to a proxy of the environment');
 
 $_->close for $session, values %sessions;
 $node->stop;
