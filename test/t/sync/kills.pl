@@ -1,9 +1,9 @@
 # kills.pl
-#		Backends, the postmaster, and dvsim are killed at each page and each
-#		commit of a first read, of changes, and of comparisons.  Afterwards the
-#		rows are the same, and hardly anything was read twice.
+#		Backends, the postmaster, and dvsim are killed at each page and each commit
+#		of a first read, of changes, and of comparisons.  Afterwards the rows are the
+#		same, and hardly any were read twice.
 #
-#	KILLS=all		each point in all nine ways, rather than in one of them in turn
+#	KILLS=all		each point in all nine ways, instead of one of them in turn
 #	ROWS=N			rows (500)
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -37,7 +37,7 @@ sub same_ok
 	return;
 }
 
-# Changes rows in Dataverse: each tenth, and deletes and makes some.
+# Changes rows in Dataverse: updates every tenth, deletes and inserts some.
 sub change
 {
 	my ($k, $mark) = @_;
@@ -68,12 +68,12 @@ for my $token ('first', 'last')
 	# the comparison is the same with both tokens
 	next if $token eq 'last' && !$all;
 
-	# a token that has expired, with deletions in the gap
+	# an expired token, with deletions in the gap
 	change($k, 'gap');
 	$k->dvsim->control('POST', '/_dvsim/clock', { advance => 8 * 86400 });
 	$kills = $k->chain($pull, "$token: an expired token", all => $all);
 	same_ok($k, "$token, an expired token");
-	is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is left running');
+	is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is shown as running');
 	$k->sql($pull);
 	is($k->sql('SELECT rows_compared FROM dataverse.runs ORDER BY id DESC LIMIT 1'), '0', 'then changes are tracked');
 	$k->crm->stop;

@@ -3,7 +3,7 @@
 #		dataverse.push(), and while it writes.  Afterwards Dataverse has each row
 #		once, with its values, and no row was written twice.
 #
-#	KILLS=all		each point in all ways, rather than in one of them in turn
+#	KILLS=all		each point in all ways, instead of one of them in turn
 #	ROWS=N			rows (300)
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -30,7 +30,7 @@ my $k = SyncKills->start('kills_push');
 $k->sql('CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_meter) FROM SERVER crm INTO dv;
 	CREATE TABLE source (id uuid, serial text, number integer, name text)');
 
-# The rows of Dataverse are those of this query, each once.
+# Dataverse has the rows of this query, each once.
 sub same_ok
 {
 	my ($query, $what) = @_;
@@ -42,7 +42,7 @@ sub same_ok
 	return;
 }
 
-# Each transaction of a push of two chunks, also the last one.
+# Each transaction of a push of two chunks, including the last one.
 for my $kind (qw(begun done))
 {
 	my $points = 0;
@@ -58,10 +58,10 @@ for my $kind (qw(begun done))
 		my $result = $k->attempt($push, $kind, $n, 'backend');
 		last if $result;
 		$points++;
-		# where the run has its end, there is nothing to go on with
+		# after the end of the run, nothing is left to continue
 		if ($k->sql("SELECT count(*) FROM dataverse.runs WHERE id > $before AND status = 'succeeded'") eq '0')
 		{
-			is(Session->new($k->node)->try($push)->{message} // '', '', "killed at $mark: the next call goes on");
+			is(Session->new($k->node)->try($push)->{message} // '', '', "killed at $mark: the next call continues");
 		}
 		is($k->sql("SELECT count(*) || '|' || count(DISTINCT new_serial) FROM dv.new_meter WHERE new_name = '$mark'"), join('|', $chunk * 2, $chunk * 2),
 			"killed at $mark: Dataverse has each row once");
@@ -84,8 +84,8 @@ for my $group (@groups)
 		is($k->rows_written - $before, $count, "$who, $operation: each row was written once")
 		  || diag explain $k->crm->user_stats('app1')
 		  if $who ne 'dvsim';
-		is($k->sql('SELECT count(*) FROM dataverse.push_states'), '0', "$who, $operation: nothing is left");
-		is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', "$who, $operation: no run is left running");
+		is($k->sql('SELECT count(*) FROM dataverse.push_states'), '0', "$who, $operation: no state is left");
+		is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', "$who, $operation: no run is shown as running");
 		return;
 	};
 

@@ -3,7 +3,7 @@
 #		dataverse.sync(), and while it writes.  Afterwards both sides have the
 #		edits of both sides, and nothing was sent twice.
 #
-#	KILLS=all		each point in all ways, rather than in one of them in turn
+#	KILLS=all		each point in all ways, instead of one of them in turn
 #	ROWS=N			rows (300)
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -23,12 +23,12 @@ my $all = ($ENV{KILLS} // '') eq 'all';
 my $rows = $ENV{ROWS} // 300;
 my $page = $rows <= 10_000 ? 50 : 5000;
 my $sync = q{CALL dataverse.sync('dv.account', 'public.account', conflict => 'local', column_conflicts => '{"description": "service"}')};
-# what is sent to be written
+# requests that write
 my %writes = (method => 'POST', path => '/api/data');
 my $state = q{SELECT ' ' || count(*) || ' ' || (SELECT count(*) FROM dataverse.local_changes) || ' ' ||
 	coalesce(string_agg(state || n, ',' ORDER BY state), '') FROM (SELECT state, count(*) AS n FROM dataverse.pending GROUP BY state) AS p};
 
-# One row in ten is changed here, one there, and one in forty on both sides.
+# Changes one row in ten locally, one in Dataverse, and one in forty on both sides.
 my $n = 0;
 
 sub edit
@@ -56,7 +56,7 @@ sub edit
 		UPDATE dv.account SET description = 'there $n' WHERE " . $of->('taken') . ";
 		DELETE FROM dv.account WHERE " . $of->('gone_there') . ";
 		INSERT INTO dv.account (name) SELECT 'new there $n' FROM generate_series(1, $rows / 20)");
-	# updates and deletions here that are to be sent, and new rows
+	# counts the local updates, deletions, and inserts to be sent
 	return $k->sql("SELECT count(*) + $rows / 20 FROM edit WHERE n = $n AND what IN ('here', 'both', 'gone_here')");
 }
 
@@ -70,22 +70,22 @@ sub outcome_ok
 	my $expected = sub { my ($w) = @_; my $c = $k->sql("SELECT count(*) FROM edit WHERE n = $n AND what = '$w'"); return "$c $c" };
 	my $new = int($rows / 20);
 
-	# what the service itself has changed as a consequence, such as lookups of rows that are gone
+	# read the changes that the service has made as a consequence, such as lookups to deleted rows
 	$k->sql($sync);
 	is($k->sql('SELECT sent FROM dataverse.runs ORDER BY id DESC LIMIT 1'), '0', "$what: the next run sends nothing");
 	is( $k->sql(q{SELECT (SELECT count(*) FROM (TABLE dv.account EXCEPT TABLE account) AS x) || '|' ||
 	                     (SELECT count(*) FROM (TABLE account EXCEPT TABLE dv.account) AS x) || '|' ||
 	                     (SELECT count(*) - count(DISTINCT accountid) FROM dv.account)}), '0|0|0', "$what: the rows are the same, each once");
-	is($k->sql('SELECT ' . $both->("name = 'here $n'")), $expected->('here'), "$what: what was changed here is there");
-	is($k->sql('SELECT ' . $both->("name = 'there $n'")), $expected->('there'), "$what: what was changed there is here");
+	is($k->sql('SELECT ' . $both->("name = 'here $n'")), $expected->('here'), "$what: local changes are in Dataverse");
+	is($k->sql('SELECT ' . $both->("name = 'there $n'")), $expected->('there'), "$what: changes in Dataverse are in the copy");
 	is($k->sql('SELECT ' . $both->("telephone1 = 'here $n'")), $expected->('both'), "$what: local edits have won where they should");
-	is($k->sql('SELECT ' . $both->("description = 'there $n'")), $expected->('taken'), "$what: those of the service have won where they should");
-	is($k->sql('SELECT ' . $both->("name IN ('new here $n', 'new there $n')")), join(' ', 2 * $new, 2 * $new), "$what: new rows are there once");
+	is($k->sql('SELECT ' . $both->("description = 'there $n'")), $expected->('taken'), "$what: edits in Dataverse have won where they should");
+	is($k->sql('SELECT ' . $both->("name IN ('new here $n', 'new there $n')")), join(' ', 2 * $new, 2 * $new), "$what: new rows exist once");
 	is($k->sql("SELECT count(*) FROM account WHERE accountid IN (SELECT id FROM edit WHERE n = $n AND what LIKE 'gone%')"), '0',
-		"$what: what was deleted is gone");
+		"$what: deleted rows are gone");
 	is($k->sql(q{SELECT (SELECT count(*) FROM dataverse.conflicts) + (SELECT count(*) FROM dataverse.pending) +
 	                    (SELECT count(*) FROM dataverse.local_changes)}), '0', "$what: nothing is left to send");
-	is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is left running');
+	is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is shown as running');
 	return;
 }
 

@@ -1,6 +1,6 @@
 # pull.pl
-#		dataverse.pull(): copies that are interrupted anywhere and go on, rows that
-#		change meanwhile, tokens that expire, whose code runs with whose rights,
+#		dataverse.pull(): copies that are interrupted anywhere and continue, rows
+#		that change meanwhile, expired tokens, the rights with which code runs,
 #		dumps.
 #
 # SPDX-License-Identifier: PostgreSQL
@@ -24,7 +24,7 @@ my $page = 300;
 my $pages = $rows / $page;
 my $pull = q{CALL dataverse.pull('dv.account', 'public.account')};
 
-# both meanings that the token of a first read may have, if dvsim knows them
+# both meanings that the token of a first read may have, if dvsim supports them
 my $knows = do
 {
 	my ($out, $err) = ('', '');
@@ -81,7 +81,7 @@ for my $token ($knows ? ('first', 'last') : ('as it is'))
 	$crm->sql('CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, team) FROM SERVER crm INTO dv');
 	$crm->sql('CREATE TABLE before AS SELECT accountid, row_number() OVER (ORDER BY accountid) AS n FROM dv.account');
 
-	# ---- a first read that is killed after some pages, while rows change and go
+	# ---- a first read that is killed after some pages, while rows are changed and deleted
 
 	$crm->requests;
 	for my $n (5, 4, 3)
@@ -92,27 +92,27 @@ for my $token ($knows ? ('first', 'last') : ('as it is'))
 		sleep 0.05 until $crm->sql(q{SELECT coalesce(sum(rows_read), 0) FROM dataverse.runs}) >= $page
 		  && $crm->sql(q{SELECT count(*) FROM pg_stat_activity WHERE application_name = 'backfill_} . $n . q{' AND wait_event_type = 'Extension'});
 		sleep 0.3;
-		is(last_run($crm, 'status'), 'running', "$token: a run under way is shown as such");
-		# in pages that were read and in some that were not, and anew
+		is(last_run($crm, 'status'), 'running', "$token: a run in progress is shown as such");
+		# on pages that were read and on some that were not, and new rows
 		$crm->sql("UPDATE dv.account SET name = 'changed $n' WHERE accountid IN (SELECT accountid FROM before WHERE n % 97 = $n)");
 		$crm->sql("DELETE FROM dv.account WHERE accountid IN (SELECT accountid FROM before WHERE n % 89 = $n)");
 		$crm->sql("INSERT INTO dv.account (name) SELECT 'new $n' FROM generate_series(1, 11)");
 		kill_backend($crm, $h);
-		is(last_run($crm, 'status'), 'interrupted', 'and as interrupted when its session is gone');
+		is(last_run($crm, 'status'), 'interrupted', 'and as interrupted when its session has ended');
 	}
 	$crm->no_faults;
 	my $left = $crm->sql('SELECT count(*) FROM account');
-	cmp_ok($left, '>=', 3 * 2 * $page, 'what was read is kept');
+	cmp_ok($left, '>=', 3 * 2 * $page, 'pages that were read are kept');
 	pages_sent($crm);
 	my $err = '';
 	$crm->node->psql('postgres', $pull, stderr => \$err);
-	like($err, qr/NOTICE:  pulled public.account: \d+ rows read/, 'the next run goes on');
+	like($err, qr/NOTICE:  pulled public.account: \d+ rows read/, 'the next run continues');
 	is(last_run($crm, 'status'), 'succeeded', 'and succeeds');
 	my @sent = pages_sent($crm);
 	my @full = grep { /\$select=\w+,\w+,\w+/ && !/deltatoken/ && /skiptoken/i } @sent;
 	cmp_ok(scalar @full, '<=', ($rows - $left) / $page + 3, 'with at most two pages read again');
 	same_ok($crm, "$token, after a first read");
-	is($crm->sql('SELECT count(DISTINCT accountid) = count(*) FROM account'), 't', 'no id is there twice');
+	is($crm->sql('SELECT count(DISTINCT accountid) = count(*) FROM account'), 't', 'no id occurs twice');
 
 	# ---- killed at any moment
 
@@ -128,7 +128,7 @@ for my $token ($knows ? ('first', 'last') : ('as it is'))
 	pages_sent($crm);
 	$crm->sql($pull);
 	same_ok($crm, 'killed four times');
-	is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is left running');
+	is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is shown as running');
 
 	# ---- changes
 
@@ -139,7 +139,7 @@ for my $token ($knows ? ('first', 'last') : ('as it is'))
 	pages_sent($crm);
 	$crm->sql($pull);
 	is(scalar(pages_sent($crm)), 1, 'changes take one request');
-	is(last_run($crm, 'inserted, updated >= 40, unchanged, deleted'), '0|t|0|30', 'and only they are written');
+	is(last_run($crm, 'inserted, updated >= 40, unchanged, deleted'), '0|t|0|30', 'and only changed rows are written');
 	same_ok($crm, 'after changes');
 
 	# ---- an expired token, with deletions in the gap
@@ -150,11 +150,11 @@ for my $token ($knows ? ('first', 'last') : ('as it is'))
 	$crm->sql($pull);
 	same_ok($crm, 'after an expired token');
 	is(last_run($crm, "status, deleted, rows_read < 200, rows_compared >= $rows - 600"), 'succeeded|35|t|t',
-		'ids and versions are compared, and only what differs is read');
+		'ids and versions are compared, and only differing rows are read');
 	$crm->sql($pull);
 	is(last_run($crm, 'rows_compared, requests'), '0|2', 'then changes are tracked again');
 
-	# ---- killed while it compares
+	# ---- killed during a comparison
 
 	$crm->sql(q{DELETE FROM dv.account WHERE accountid IN (SELECT accountid FROM account ORDER BY 1 DESC LIMIT 15)});
 	$crm->dvsim->control('POST', '/_dvsim/clock', { advance => 8 * 86400 });
@@ -170,7 +170,7 @@ for my $token ($knows ? ('first', 'last') : ('as it is'))
 		'>=', 6 * $page, 'a comparison was interrupted');
 	$crm->sql($pull);
 	same_ok($crm, 'after a comparison that was killed');
-	cmp_ok(last_run($crm, 'rows_compared'), '<=', 2 * $rows - 8 * $page, 'it went on where it was');
+	cmp_ok(last_run($crm, 'rows_compared'), '<=', 2 * $rows - 8 * $page, 'it continued at the same position');
 
 	if ($token ne 'last')
 	{
@@ -182,7 +182,7 @@ for my $token ($knows ? ('first', 'last') : ('as it is'))
 	$crm->stop;
 }
 
-# Runs that fail, wait, or meet another one.
+# Runs that fail, wait, or encounter another one.
 sub failures
 {
 	my ($crm) = @_;
@@ -193,25 +193,25 @@ sub failures
 	isnt($status, 0, 'a run fails');
 	like($err, qr/could not pull public\.account: could not read foreign table "account".*no such luck/, 'with the error of the service');
 	like($err, qr/phase "current"/, 'and the phase');
-	like(last_run($crm, 'status, error'), qr/^failed\|.*no such luck/, 'its row is kept');
+	like(last_run($crm, 'status, error'), qr/^failed\|.*no such luck/, 'its record is kept');
 	is($crm->sql(q{SELECT last_status FROM dataverse.sync_state WHERE target = 'public.account'}), 'failed', 'and shown');
 	$crm->sql($pull);
 	is(last_run($crm, 'status'), 'succeeded', 'the next one succeeds');
 	$crm->idle_ok('after a failure');
 	is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'nor a lock');
 
-	# a run that goes on where another one was interrupted has also what has changed since that one began
+	# a run that continues an interrupted one also has the changes since the first one began
 	$crm->sql("UPDATE dv.account SET fax = 'before' WHERE accountid IN (SELECT accountid FROM account ORDER BY accountid LIMIT @{[ 3 * $page ]})");
 	$crm->fault(method => 'GET', path => '/accounts', after => 2, status => 400, code => '0x80040216', message => 'no such luck');
 	isnt($crm->node->psql('postgres', $pull, stderr => \$err), 0, 'a run fails halfway');
 	$crm->no_faults;
-	cmp_ok($crm->sql(q{SELECT count(*) FROM account WHERE fax = 'before'}), '>=', $page, 'when it has read some pages');
+	cmp_ok($crm->sql(q{SELECT count(*) FROM account WHERE fax = 'before'}), '>=', $page, 'after some pages');
 	$crm->sql(q{UPDATE dv.account SET fax = 'meanwhile' WHERE accountid IN (SELECT accountid FROM account WHERE fax = 'before' LIMIT 9)});
 	$crm->sql($pull);
-	is(last_run($crm, 'status, rows_compared'), 'succeeded|0', 'the next one goes on');
+	is(last_run($crm, 'status, rows_compared'), 'succeeded|0', 'the next one continues');
 	same_ok($crm, 'after an interrupted run');
 
-	# likewise one that goes on with a comparison
+	# and so does one that continues a comparison
 	my $tasks = q{CALL dataverse.pull('dv.task', 'public.task')};
 	$crm->sql("IMPORT FOREIGN SCHEMA dataverse LIMIT TO (task) FROM SERVER crm INTO dv;
 		INSERT INTO dv.task (subject) SELECT 'before' FROM generate_series(1, @{[ 3 * $page ]})");
@@ -219,7 +219,7 @@ sub failures
 	$crm->fault(method => 'GET', path => '/tasks', after => 3, status => 400, code => '0x80040216', message => 'no such luck');
 	isnt($crm->node->psql('postgres', $tasks, stderr => \$err), 0, 'a comparison fails halfway');
 	$crm->no_faults;
-	like($err, qr/phase "compare"/, 'as a table that is not tracked is compared');
+	like($err, qr/phase "compare"/, 'while an untracked table is compared');
 	$crm->sql(q{UPDATE dv.task SET subject = 'meanwhile'});
 	$crm->sql($tasks);
 	is($crm->sql(q{SELECT count(*) FROM task WHERE subject = 'meanwhile'}), 3 * $page, 'the next one has all changes');
@@ -233,7 +233,7 @@ sub failures
 	like(last_run($crm, 'status, sqlstate'), qr/^failed\|23514$/, 'which has failed');
 	$crm->sql(q{ALTER TABLE account DROP CONSTRAINT named});
 	$crm->sql($pull);
-	same_ok($crm, 'after the constraint is gone');
+	same_ok($crm, 'after the constraint is dropped');
 
 	# all users are throttled
 	$crm->fault(method => 'GET', path => '/accounts', status => 429, code => '0x80072322', message => 'slow down', retry_after => 2);
@@ -244,7 +244,7 @@ sub failures
 	# another run
 	$err = '';
 	$crm->node->psql('postgres', q{CALL dataverse.pull('dv.account', 'public.account', wait => false)}, stderr => \$err);
-	like($err, qr/NOTICE:  skipped public\.account: another session is pulling or syncing it/, 'another one leaves');
+	like($err, qr/NOTICE:  skipped public\.account: another session is pulling or syncing it/, 'another run skips the copy');
 	is(last_run($crm, 'status'), 'skipped', 'and says so');
 	$crm->sql($pull);
 	is($crm->sql('SELECT string_agg(status, $$ $$ ORDER BY id) FROM (SELECT id, status FROM dataverse.runs ORDER BY id DESC LIMIT 3) AS r'),
@@ -259,7 +259,7 @@ sub failures
 	sleep 0.5;
 	$crm->sql("SELECT pg_cancel_backend($h->{pid})");
 	like($crm->finish($h), qr/canceling statement/, 'a run is cancelled');
-	is(last_run($crm, 'status, sqlstate'), 'failed|57014', 'and its end is written');
+	is(last_run($crm, 'status, sqlstate'), 'failed|57014', 'and its end is recorded');
 	$crm->no_faults;
 
 	# one bad table
@@ -268,17 +268,17 @@ sub failures
 	like($err, qr/1 of 3 tables could not be pulled/, 'pull_all fails if one table does');
 	is($crm->sql('SELECT (SELECT count(*) FROM copies.account) = (SELECT count(*) FROM account) AND EXISTS (TABLE copies.team)'), 't',
 		'and copies the others');
-	# a schedule of each minute writes no line for each table
+	# a schedule of every minute does not write a line for each table
 	$crm->sql(q{DROP VIEW copies.contact; CALL dataverse.pull_all('dv', 'copies')});
 	$crm->node->psql('postgres', q{CALL dataverse.pull_all('dv', 'copies')}, stderr => \$err);
-	like($err, qr/^[^\n]*NOTICE:  pulled 3 tables of schema dv: 0 with changes$/, 'where nothing has changed, it says one line');
+	like($err, qr/^[^\n]*NOTICE:  pulled 3 tables of schema dv: 0 with changes$/, 'without changes, it reports one line');
 	$crm->sql(q{UPDATE dv.account SET name = 'one line' WHERE accountid = (SELECT min(accountid::text)::uuid FROM copies.account)});
 	$crm->node->psql('postgres', q{CALL dataverse.pull_all('dv', 'copies')}, stderr => \$err);
-	like($err, qr/^[^\n]*NOTICE:  pulled copies\.account: 1 row read, 0 inserted, 1 updated,[^\n]*\n[^\n]*NOTICE:  pulled 3 tables of schema dv: 1 with changes$/, 'and one more for each table with changes');
+	like($err, qr/^[^\n]*NOTICE:  pulled copies\.account: 1 row read, 0 inserted, 1 updated,[^\n]*\n[^\n]*NOTICE:  pulled 3 tables of schema dv: 1 with changes$/, 'plus one for each table with changes');
 	return;
 }
 
-# A role without further rights, and one that would like to have more.
+# A role without further rights, and one that tries to gain more.
 sub rights
 {
 	my ($crm) = @_;
@@ -291,7 +291,7 @@ sub rights
 		GRANT CREATE ON SCHEMA public TO mallory");
 	my $as = sub { return $crm->as(@_); };
 
-	# operators and functions that stand in the way of those of pg_catalog
+	# operators and functions that shadow those of pg_catalog
 	$as->('mallory', q{
 		CREATE FUNCTION public.leak(uuid, uuid) RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$;
 		CREATE OPERATOR public.= (LEFTARG = uuid, RIGHTARG = uuid, FUNCTION = public.leak);
@@ -308,11 +308,11 @@ sub rights
 	($out, $error) = $as->('copier', 'SELECT target, status FROM dataverse.runs GROUP BY 1, 2');
 	is($out, 'mine.account|succeeded', 'sees its own runs');
 	is(($as->('copier', 'SELECT target FROM dataverse.sync_state'))[0], 'mine.account', 'and state');
-	is(($as->('mallory', 'SELECT count(*) FROM dataverse.runs'))[0], '0', 'others do not');
+	is(($as->('mallory', 'SELECT count(*) FROM dataverse.runs'))[0], '0', 'other roles do not');
 	($out, $error) = $as->('copier', $pull);
-	like($error, qr/must be owner of table public\.account/, 'nobody pulls into the table of another role');
+	like($error, qr/must be owner of table public\.account/, 'no role pulls into the table of another role');
 	($out, $error) = $as->('mallory', 'SELECT dataverse.copy_get(-1)');
-	like($error, qr/the copy has been forgotten/, 'a copy that there is not has no owner');
+	like($error, qr/the copy has been forgotten/, 'a copy that does not exist has no owner');
 
 	my $theirs = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.account'});
 	my $run = $crm->sql("SELECT max(id) FROM dataverse.run_log WHERE copy = $theirs");
@@ -330,11 +330,11 @@ sub rights
 		like(($as->('copier', $try))[1], qr/permission denied|cannot delete/, "refused: $try");
 	}
 	like(($as->('mallory', q{SELECT * FROM dataverse.read_page('dv.account', NULL, NULL, NULL, NULL, false)}))[1], qr/permission denied/,
-		'nobody reads a page of a table that the role may not read');
+		'no role reads a page of a table without the privilege');
 	return;
 }
 
-# Two jobs begin the same copy with the same tick.
+# Two jobs begin the same copy at the same time.
 sub begun_twice
 {
 	my ($crm) = @_;
@@ -342,19 +342,19 @@ sub begun_twice
 
 	my $h = $crm->background("BEGIN; SELECT dataverse.copy_open('dv.account', 'public.twice'); $hold", 'opens');
 	my ($status, $out, $err) = $crm->node->psql('postgres', q{CALL dataverse.pull('dv.account', 'public.twice', columns => '{name}')});
-	is($status, 0, 'a copy can be begun by two sessions at once') or diag($err);
+	is($status, 0, 'two sessions can begin a copy at once') or diag($err);
 	$crm->finish($h);
 	$crm->sql('DROP TABLE twice');
 
-	# the table is being made, and the other session does not see it yet
+	# the table is being created, and the other session does not see it yet
 	my $copy = $crm->sql(q{SELECT dataverse.copy_open('dv.account', 'public.twice')});
 	$h = $crm->background("BEGIN; SELECT dataverse.pull_prepare($copy, 'dv.account', 'public.twice', '{name}', 'delete', 'add', false, NULL, 'abort', true); $hold",
 		'makes');
 	ok($crm->node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'makes' AND query ~ 'pg_sleep' AND wait_event = 'PgSleep'}),
-		'a session has made the table');
+		'a session has created the table');
 	$crm->sql(q{SELECT dataverse.copy_open('dv.account', 'public.twice')});
 	$crm->finish($h);
-	is($crm->sql("SELECT columns FROM dataverse.copies WHERE id = $copy"), '{accountid,name}', 'which another one does not begin anew');
+	is($crm->sql("SELECT columns FROM dataverse.copies WHERE id = $copy"), '{accountid,name}', 'which another one does not start over');
 	($status, $out, $err) = $crm->node->psql('postgres',
 		"SELECT dataverse.pull_prepare($copy, 'dv.contact', 'public.twice', NULL, 'delete', 'add', false, NULL, 'abort', true)");
 	like($err, qr/table public\.twice is a copy of another foreign table, dv\.account/, 'and which does not become a copy of another foreign table');
@@ -362,7 +362,7 @@ sub begun_twice
 	return;
 }
 
-# A dump, restored into another database, goes on where it was.
+# A dump, restored into another database, continues at the same position.
 sub dumped
 {
 	my ($crm) = @_;
@@ -385,16 +385,16 @@ sub dumped
 	command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', $node->data_dir . '/dump' ], 'and restored');
 	my $err = '';
 	$node->psql('restored', $pull, stderr => \$err);
-	like($err, qr/could not pull public\.account: row \S+ was refused: .*"kind"/, 'where the row is tried again');
+	like($err, qr/could not pull public\.account: row \S+ was refused: .*"kind"/, 'where the row is retried');
 	$node->safe_psql('restored', 'ALTER TABLE account DROP CONSTRAINT kind');
 	$node->psql('restored', $pull, stderr => \$err);
 	like($err, qr/pulled public\.account: 1 row read, 1 inserted, 0 updated, 0 unchanged, 0 deleted, 0 compared; 3 requests/,
-		'and gets in');
-	is($node->safe_psql('restored', 'SELECT count(*) FROM account WHERE name IN (\'after the dump\', \'unkind\')'), '4', 'and the copy goes on');
-	is($node->safe_psql('restored', 'SELECT count(*) FROM dataverse.rejects'), '0', 'and the entry is gone');
-	# a pull has taken it from the log, so as to leave these rows alone
+		'and accepted');
+	is($node->safe_psql('restored', 'SELECT count(*) FROM account WHERE name IN (\'after the dump\', \'unkind\')'), '4', 'and the copy continues');
+	is($node->safe_psql('restored', 'SELECT count(*) FROM dataverse.rejects'), '0', 'and the entry is deleted');
+	# a pull has removed it from the log, so as not to overwrite these rows
 	is($node->safe_psql('restored', q{SELECT copy, id, operation, columns, base, was FROM dataverse.pending ORDER BY id}), $captured,
-		'what was captured is restored, and nothing else');
+		'captured changes are restored, and nothing else');
 	$node->safe_psql('restored', q{INSERT INTO account (name) VALUES ('new'); DELETE FROM account WHERE description = 'changed before the dump'});
 	is($node->safe_psql('restored', 'SELECT operation, count(*), count(base), count(DISTINCT copy) FROM dataverse.local_changes GROUP BY 1 ORDER BY 1'),
 		"D|2|2|1\nI|1|0|1", 'and capturing goes on');

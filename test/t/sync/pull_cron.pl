@@ -1,6 +1,6 @@
 # pull_cron.pl
-#		dataverse.pull() and push() as jobs of pg_cron: ticks, a job that fails,
-#		jobs that overlap, over connections and in background workers.
+#		dataverse.pull() and push() as jobs of pg_cron: scheduled runs, a job that
+#		fails, jobs that overlap, over connections and in background workers.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -33,7 +33,7 @@ $crm->sql("CREATE ROLE copier LOGIN; GRANT USAGE ON FOREIGN SERVER crm TO copier
 	GRANT SELECT ON dv.account TO copier; GRANT CREATE ON SCHEMA public TO copier;
 	CREATE USER MAPPING FOR copier SERVER crm OPTIONS ($options)");
 
-# Restarts with these settings, and schedules the job anew, for each minute.
+# Restarts with these settings, and schedules the job again, every minute.
 sub schedule
 {
 	my ($workers) = @_;
@@ -45,7 +45,7 @@ sub schedule
 	return;
 }
 
-# Waits for the next tick: until a further job has ended, after something has been done.
+# Waits for the next run of the job: until another one has ended, after calling a function.
 sub tick
 {
 	my ($first) = @_;
@@ -54,7 +54,7 @@ sub tick
 
 	$first->() if $first;
 	ok($node->poll_query_until('postgres',
-		"SELECT count(*) > $n $ended"), 'a tick');
+		"SELECT count(*) > $n $ended"), 'a run of the job');
 	return $crm->sql("SELECT status $ended ORDER BY runid DESC LIMIT 1");
 }
 
@@ -81,21 +81,21 @@ $crm->sql('CREATE EXTENSION pg_cron; GRANT USAGE ON SCHEMA cron TO copier');
 # ---- over a connection
 
 schedule('off');
-is(tick(), 'succeeded', 'the first tick copies the table');
-is(last_run('role, status, inserted'), 'copier|succeeded|3000', 'as its role, and says so');
-same_ok('after a tick');
+is(tick(), 'succeeded', 'the first run copies the table');
+is(last_run('role, status, inserted'), 'copier|succeeded|3000', 'with the rights of its role, and reports it');
+same_ok('after a run');
 
-# a push, by a job of its own in the same tick as one that fails
+# a push, by a job of its own at the same time as one that fails
 $crm->sql(q{CREATE SCHEMA copier AUTHORIZATION copier; GRANT INSERT ON dv.account TO copier});
 $node->safe_psql('postgres', q{SELECT cron.schedule('push', '* * * * *', 'CALL dataverse.push(''SELECT ''''pushed'''' AS name'', ''dv.account'')')},
 	extra_params => [ '-U', 'copier' ]);
 
 # a job that fails
 $crm->fault(method => 'GET', path => '/accounts', status => 400, code => '0x80040216', message => 'no such luck');
-is(tick(), 'failed', 'a job that fails has failed');
+is(tick(), 'failed', 'a failing job is recorded as failed');
 is($crm->sql(q{SELECT status, error ~ 'no such luck' FROM dataverse.runs WHERE operation = 'pull' ORDER BY id DESC LIMIT 1}), 'failed|t', 'and so has its run');
 ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM dataverse.runs WHERE operation = 'push' AND status = 'succeeded' AND role = 'copier' AND sent = 1}),
-	'a tick pushes');
+	'a job pushes');
 $node->safe_psql('postgres', q{SELECT cron.unschedule('push')}, extra_params => [ '-U', 'copier' ]);
 $crm->sql(q{DELETE FROM cron.job_run_details; DELETE FROM dv.account WHERE name = 'pushed'});
 
@@ -105,17 +105,17 @@ schedule('on');
 $crm->sql(q{UPDATE dv.account SET name = 'changed' WHERE accountid IN (SELECT accountid FROM account ORDER BY 1 LIMIT 10)});
 $crm->sql(q{DELETE FROM dv.account WHERE accountid IN (SELECT accountid FROM account ORDER BY 1 DESC LIMIT 10)});
 
-# another session is at it when the tick comes
+# another session is running when the job starts
 $crm->fault(method => 'GET', path => '/accounts', action => 'stall');
 my $h = $crm->background($pull, 'meanwhile');
 ok($node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'userlock' AND NOT granted}),
-	'a tick meets another run, and waits');
+	'a job encounters another run, and waits');
 is(tick(sub { $crm->sql("SELECT pg_cancel_backend($h->{pid})"); $crm->finish($h) }), 'succeeded', 'then it runs');
 is(last_run('role, status, updated >= 10, deleted'), 'copier|succeeded|t|10', 'in a background worker');
-same_ok('after that');
+same_ok('then');
 is($crm->sql(q{SELECT string_agg(DISTINCT r.status, ' ') FROM cron.job_run_details AS d JOIN dataverse.runs AS r
                ON r.started_at BETWEEN d.start_time AND d.end_time AND r.pid = d.job_pid}), 'succeeded',
-	'runs are found by the time and the process of their jobs');
+	'runs can be matched with jobs by time and process');
 
 # ---- a load that fails: pg_cron keeps the last message of a background worker
 $crm->sql('GRANT INSERT ON dv.contact TO copier');
@@ -125,7 +125,7 @@ $node->safe_psql('postgres',
 
 my $load = q{FROM cron.job_run_details WHERE jobid = (SELECT jobid FROM cron.job WHERE jobname = 'load') AND status IN ('succeeded', 'failed')};
 ok($node->poll_query_until('postgres', "SELECT count(*) > 0 $load"), 'the load has run');
-like($crm->sql("SELECT status || ': ' || return_message $load ORDER BY runid LIMIT 1"), qr/^failed: .*division by zero/s, 'a load that fails has failed, with the message of its error');
+like($crm->sql("SELECT status || ': ' || return_message $load ORDER BY runid LIMIT 1"), qr/^failed: .*division by zero/s, 'a failing load is recorded as failed, with the error message');
 $crm->sql(q{SELECT cron.unschedule(jobid) FROM cron.job});
 
 $crm->stop;

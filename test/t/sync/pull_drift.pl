@@ -1,7 +1,7 @@
 # pull_drift.pl
-#		dataverse.pull() while the definitions in Dataverse change: between runs,
-#		and in the middle of a first read and of a delta.  Afterwards the copy is
-#		exact, or one error names the statements that cure it, and then it is.
+#		dataverse.pull() while definitions in Dataverse change: between runs, and in
+#		the middle of a first read and of a delta.  Afterwards the copy is exact, or
+#		one error names the statements that repair it, after which it is exact.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -29,7 +29,7 @@ my $pull = q{CALL dataverse.pull('dv.new_meter', 'public.new_meter')};
 my %meter = (table => 'new_meter');
 my %extra = (%meter, column => 'new_extra');
 
-# What changes; what is done to rows then; which statement cures the copy, if any.
+# The change; the changes of rows after it; the statement that repairs the copy, if any.
 my @cases = (
 	{ name => 'a column is added', cure => undef,
 		drift => [ { change => 'add_column', %meter, definition => { name => 'new_More', type => 'integer' } } ] },
@@ -101,12 +101,12 @@ sub drift
 	my ($case) = @_;
 
 	control('POST', '/_dvsim/schema', $case->{drift});
-	# rows that the first pages had, and others
+	# rows on the first pages, and others
 	$crm->sql($case->{edit} // q{UPDATE small.new_meter SET new_name = 'edited' WHERE new_meterid IN (SELECT new_meterid FROM chosen)});
 	return;
 }
 
-# Drifts while the third page is waited for.
+# Changes the definition while the third page is awaited.
 sub drift_in_the_middle
 {
 	my ($case, $tag) = @_;
@@ -135,7 +135,7 @@ my %moments = (
 		return drift_in_the_middle($case, 'delta');
 	});
 
-# Returns how many rows differ, in the columns that the foreign table has, or the error.
+# Returns the number of rows that differ, in the columns that the foreign table has, or the error.
 sub difference
 {
 	my ($out, $err) = ('', '');
@@ -166,7 +166,7 @@ for my $moment ('between runs', 'in a first read', 'in a delta')
 		anew();
 		my $err = $moments{$moment}->($case);
 		my ($status, $last) = (0, '');
-		# the run under way, and the next one, which may be the first to see it
+		# the current run, and the next one, which may be the first to see the change
 		if ($err !~ /ERROR/)
 		{
 			($status, $err) = pull();
@@ -174,54 +174,54 @@ for my $moment ('between runs', 'in a first read', 'in a delta')
 		if ($err =~ /ERROR/)
 		{
 			my ($hint) = $err =~ /HINT:\s+(.*)/;
-			like($hint // $err, $case->{cure} // qr/^no cure is needed/, "$what: the error names the cure");
+			like($hint // $err, $case->{cure} // qr/^no cure is needed/, "$what: the error names the repair");
 			my @statements = ($hint // '') =~ /((?:ALTER FOREIGN TABLE|DROP FOREIGN TABLE|SELECT dataverse)\b.*?;)/g;
 			$crm->sql("BEGIN; @statements COMMIT");
 			if ($case->{gone})
 			{
-				is($crm->sql('SELECT count(*) FROM dataverse.sync_state') . $crm->sql(q{SELECT to_regclass('dv.new_meter') IS NULL}), '0t', "$what: the cure does");
+				is($crm->sql('SELECT count(*) FROM dataverse.sync_state') . $crm->sql(q{SELECT to_regclass('dv.new_meter') IS NULL}), '0t', "$what: the repair works");
 				next;
 			}
 			($status, $err) = pull();
 		}
 		else
 		{
-			is($case->{cure}, undef, "$what: no cure is needed");
+			is($case->{cure}, undef, "$what: no repair is needed");
 		}
 		is($status, 0, "$what: then the run succeeds") or diag $err;
 		is(difference(), '0 0', "$what: and the copy is exact") or diag $err;
-		like($crm->sql('SELECT status FROM dataverse.runs ORDER BY id DESC LIMIT 1'), qr/^succeeded$/, "$what: as its run says");
+		like($crm->sql('SELECT status FROM dataverse.runs ORDER BY id DESC LIMIT 1'), qr/^succeeded$/, "$what: as its run reports");
 	}
 }
 
-# ---- what the choice of "drift" means for this, and other tables
+# ---- the effect of the argument "drift" on this and other tables
 
 anew();
 $crm->sql($pull);
 control('POST', '/_dvsim/schema', [ { change => 'drop_column', %extra }, { change => 'add_column', %meter, definition => $extra } ]);
 my (undef, $err) = pull(q{CALL dataverse.pull('dv.new_meter', 'public.new_meter', drift => 'stop')});
-like($err, qr/ERROR:  could not pull public\.new_meter: the definition of foreign table dv\.new_meter in Dataverse has changed since/, 'drift => stop stops');
+like($err, qr/ERROR:  could not pull public\.new_meter: the definition of foreign table dv\.new_meter in Dataverse has changed since/, 'drift => stop stops the run');
 like($err, qr/Deleted or re-created: new_extra/, 'and names the columns');
 (undef, $err) = pull();
-like($err, qr/NOTICE:  reading all rows of foreign table dv\.new_meter again, because Dataverse has a new definition of new_extra/, 'otherwise a run says what it does');
+like($err, qr/NOTICE:  reading all rows of foreign table dv\.new_meter again, because Dataverse has a new definition of new_extra/, 'otherwise a run reports what it does');
 is(difference(), '0 0', 'and does it');
 $crm->requests;
 pull();
 my @sent = $crm->requests;
 is(join(' ', map { $_->{target} =~ m{/(EntityDefinitions|new_meters)} } @sent), 'new_meters EntityDefinitions', 'a run without changes takes two requests');
-is($sent[1]{headers}{Consistency}, 'Strong', 'of which one passes by caches of definitions');
+is($sent[1]{headers}{Consistency}, 'Strong', 'one of which bypasses caches of definitions');
 
-# definitions that are damaged on their way
+# definitions that are damaged in transit
 for my $action ('garble', 'shorten')
 {
 	$crm->sql(q{UPDATE small.new_meter SET new_name = 'once more' WHERE new_meterid IN (SELECT new_meterid FROM chosen LIMIT 3)});
 	$crm->fault(path => 'EntityDefinitions', action => $action, times => 2);
 	my ($status, $said) = pull();
-	is($status, 0, "an answer that was damaged ($action) is asked for again") or diag $said;
+	is($status, 0, "a damaged answer ($action) is requested again") or diag $said;
 	is(difference(), '0 0', 'and nothing is missing');
 	$crm->fault(path => 'EntityDefinitions', action => $action, times => 0);
 	(undef, $said) = pull();
-	like($said, qr/could not read the definition of table "new_meter": an answer from Dataverse did not have the expected form/, 'but not for ever');
+	like($said, qr/could not read the definition of table "new_meter": an answer from Dataverse did not have the expected form/, 'but not forever');
 	$crm->no_faults;
 }
 
@@ -230,8 +230,8 @@ control('POST', '/_dvsim/schema', [ { change => 'drop_column', %extra } ]);
 $crm->sql(q{INSERT INTO dv.team (name, businessunitid) SELECT 'new team', businessunitid FROM dv.team LIMIT 1});
 my ($status, $said) = pull(q{CALL dataverse.pull_all('dv', 'copies')});
 like($said, qr/WARNING:  could not pull copies\.new_meter.*ALTER FOREIGN TABLE dv\.new_meter DROP COLUMN new_extra.*ERROR:  1 of 2 tables could not be pulled/s,
-	'pull_all names the cure');
-is($crm->sql('SELECT (SELECT count(*) FROM copies.team) = (SELECT count(*) FROM dv.team)'), 't', 'and goes on with other tables');
+	'pull_all names the repair');
+is($crm->sql('SELECT (SELECT count(*) FROM copies.team) = (SELECT count(*) FROM dv.team)'), 't', 'and continues with other tables');
 
 $crm->stop;
 done_testing();

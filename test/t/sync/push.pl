@@ -1,7 +1,7 @@
 # push.pl
-#		dataverse.push(): killed at every commit and between them, rows with ids
-#		of their own, requests that are carried out late, errors, sessions that
-#		push at the same time, rights, dumps, memory, and speed.
+#		dataverse.push(): killed at and between all commits, rows with given ids,
+#		requests that are carried out late, errors, concurrent sessions, rights,
+#		dumps, memory, and speed.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -24,7 +24,7 @@ my $crm = Crm->start('push', options => { budget_pacing => 'off' });
 my $node = $crm->node;
 my $rows = 3000;
 my $chunk = 1000;
-# as many requests of 100 rows
+# the number of requests, of 100 rows each
 my $requests = $chunk / 100;
 my $insert = push_of(q{SELECT accountid, name, numberofemployees, description FROM local}, '');
 
@@ -36,7 +36,7 @@ sub push_of
 	return "CALL dataverse.push(\$\$$query\$\$, 'dv.account', chunk => $chunk$more)";
 }
 
-# Pushes, and returns what is said.
+# Pushes, and returns the messages.
 sub say_of
 {
 	my ($sql, @role) = @_;
@@ -59,7 +59,7 @@ sub kill_backend
 	return;
 }
 
-# The rows of the table "local", and none in Dataverse; with ids if they are to be given.
+# Creates the rows of the table "local", with ids if requested, and empties the table in Dataverse.
 sub begin_anew
 {
 	my ($ids) = @_;
@@ -80,13 +80,13 @@ sub same_ok
 
 	is($crm->sql(qq{SELECT (SELECT count(*) FROM (SELECT $columns FROM dv.account EXCEPT ALL SELECT $columns FROM local) AS x) || '|' ||
 	                       (SELECT count(*) FROM (SELECT $columns FROM local EXCEPT ALL SELECT $columns FROM dv.account) AS x)}), '0|0',
-		"$what: each row is there once");
+		"$what: each row exists once");
 	is($crm->sql('SELECT count(*) FROM dataverse.pushes') . $crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}),
-		'00', 'nothing is left of the push');
+		'00', 'no state of the push is left');
 	return;
 }
 
-# Starts a push and returns once it waits, be it for an answer or for a lock.
+# Starts a push and returns once it waits, either for an answer or for a lock.
 sub push_until_it_waits
 {
 	my ($sql, $tag, $event) = @_;
@@ -103,13 +103,13 @@ sub push_until_it_waits
 			last if $crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits};
 			sleep 0.05;
 		}
-		# what else is on its way gets there
+		# requests under way arrive
 		sleep 0.3;
 	}
 	return $h;
 }
 
-# How many ids the requests since the last call have asked for.
+# Returns the number of ids in the requests since the last call.
 sub ids_asked
 {
 	my $n = 0;
@@ -132,12 +132,12 @@ $crm->sql(q{CREATE FUNCTION held() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN 
 	$holder->query_safe('SELECT pg_advisory_lock(42)');
 	my $query = 'SELECT name, numberofemployees, description FROM local WHERE held()';
 	my $h = push_until_it_waits(push_of($query, ''), 'in the query', 'Lock');
-	is(last_run('status, phase'), 'running|stage', 'a run has its row before it begins');
+	is(last_run('status, phase'), 'running|stage', 'the record of a run exists before it begins');
 	kill_backend($h);
 	eval { $holder->quit };
-	is(last_run('status'), 'interrupted', 'and shows as interrupted when its session is gone');
+	is(last_run('status'), 'interrupted', 'and shows as interrupted when its session has ended');
 	is($crm->sql('SELECT count(*) FROM dv.account'), '0', 'nothing was sent');
-	like(say_of(push_of($query, '')), qr/NOTICE:  pushed to dv\.account: $rows rows sent; \d+ requests/, 'the next call runs the query anew');
+	like(say_of(push_of($query, '')), qr/NOTICE:  pushed to dv\.account: $rows rows sent; \d+ requests/, 'the next call runs the query again');
 	same_ok('killed in the query');
 }
 
@@ -159,21 +159,21 @@ for my $given (0, 1)
 			$crm->fault(path => 'CreateMultiple', after => $after, times => 0, action => 'stall');
 			$crm->requests;
 			my $h = push_until_it_waits($sql, "$name $c $after", 'Extension');
-			is(ids_asked(), $chunk, 'the chunk in flight is asked for, and no other') if $c > 0 || $after;
+			is(ids_asked(), $chunk, 'the chunk in flight is verified, and no other') if $c > 0 || $after;
 			kill_backend($h);
 			is(last_run('status'), 'interrupted', 'the run is interrupted');
 			$crm->no_faults;
 		}
-		# last: all of it was sent, but that is not known here
+		# finally: all of it was sent, but this was not recorded
 		my $holder = $node->background_psql('postgres');
 		$holder->query_safe('BEGIN; SELECT * FROM dataverse.push_states FOR UPDATE');
 		my $h = push_until_it_waits($sql, "$name $c end", 'Lock');
 		kill_backend($h);
 		eval { $holder->quit };
 		is($crm->sql('SELECT count(*) FROM dv.account'), ($c + 1) * $chunk, 'the chunk was sent') if $c < $rows / $chunk - 1;
-		is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), $c * $chunk, 'which is not known');
+		is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), $c * $chunk, 'which is not recorded');
 		last if ++$n == $rows / $chunk;
-		# and known: held at the first request of the next chunk
+		# and recorded: blocked at the first request of the next chunk
 		$crm->fault(path => 'CreateMultiple', times => 0, action => 'stall');
 		$h = push_until_it_waits($sql, "$name $c then", 'Extension');
 		is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), ($c + 1) * $chunk, 'then it is');
@@ -182,11 +182,11 @@ for my $given (0, 1)
 	}
 	$crm->requests;
 	my $err = say_of($sql);
-	like($err, qr/NOTICE:  continuing the push started at .*: 2000 of 3000 rows are done/, "$name: the last call says that it goes on");
+	like($err, qr/NOTICE:  continuing the push started at .*: 2000 of 3000 rows are done/, "$name: the last call reports that it continues");
 	like($err, qr/NOTICE:  pushed to dv\.account: 0 rows sent, 1000 already done; [1-4] requests/, 'and sends nothing twice');
 	same_ok($name, $given ? undef : ());
 	is($crm->sql('SELECT count(*) FROM local AS l JOIN dv.account AS a USING (accountid)'), $rows, 'with the ids that were given') if $given;
-	is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is left running');
+	is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is shown as running');
 }
 
 # ---- killed when everything is sent and the run is about to end
@@ -205,7 +205,7 @@ $crm->sql(q{CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN 
 		if ($cancelled)
 		{
 			$crm->sql("SELECT pg_cancel_backend($h->{pid})");
-			# its end as one that failed waits as well
+			# recording its failure waits as well
 			sleep 0.2;
 			$holder->query_safe('SELECT pg_advisory_unlock(43)');
 			like($crm->finish($h), qr/could not push.*canceling statement/s, 'a run is cancelled at its end');
@@ -217,7 +217,7 @@ $crm->sql(q{CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN 
 			eval { $holder->quit };
 		}
 	}
-	like(say_of($sql), qr/2000 of 3000 rows are done.*0 rows sent, 1000 already done/s, 'the next call has only to say that all is done');
+	like(say_of($sql), qr/2000 of 3000 rows are done.*0 rows sent, 1000 already done/s, 'the next call only reports the completion');
 	same_ok('killed and cancelled at the end');
 }
 $crm->sql('DROP TRIGGER gate ON dataverse.run_log');
@@ -229,12 +229,12 @@ $crm->sql(q{INSERT INTO dv.new_meter (new_serial, new_name) SELECT 'S-' || numbe
 {
 	my $sql = qq{CALL dataverse.push('SELECT ''S-'' || numberofemployees AS new_serial, name AS new_name FROM local', 'dv.new_meter', key => '{new_serial}', chunk => $chunk)};
 
-	# carried out, and never known to be
+	# carried out, but not recorded
 	$crm->fault(path => 'UpsertMultiple', after => 15, times => 0, action => 'delay', delay_ms => 600_000);
 	kill_backend(push_until_it_waits($sql, 'by key', 'Extension'));
 	$crm->no_faults;
 	is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), $chunk, 'by key: one chunk is done');
-	like(say_of($sql), qr/pushed to dv\.new_meter: \d+ rows sent, \d+ already done;/, 'the next call goes on');
+	like(say_of($sql), qr/pushed to dv\.new_meter: \d+ rows sent, \d+ already done;/, 'the next call continues');
 	is($crm->user_stats('app1')->{rows}{upsert}, $rows, 'and each row is written once');
 	is($crm->sql(q{SELECT count(*) || '|' || count(*) FILTER (WHERE new_name LIKE 'row %') FROM dv.new_meter}), "$rows|$rows", 'with its values');
 }
@@ -255,7 +255,7 @@ for my $operation ('update', 'upsert', 'delete')
 	kill_backend($h);
 	$crm->no_faults;
 	is($crm->sql('SELECT sum(rows_done) FROM dataverse.pushes'), $chunk, "$operation: one chunk is done");
-	# what has been changed since in a chunk that is done is not changed back
+	# later changes to the rows of a finished chunk are not overwritten
 	$crm->sql(q{UPDATE dv.account SET name = 'theirs' WHERE accountid = (SELECT accountid FROM local WHERE numberofemployees = 7)})
 	  unless $operation eq 'delete';
 	my $err = say_of($sql);
@@ -271,7 +271,7 @@ for my $operation ('update', 'upsert', 'delete')
 	}
 }
 
-# ---- requests that are carried out when the session that sent them is gone
+# ---- requests that are carried out after the session that sent them has ended
 
 for my $given (0, 1)
 {
@@ -293,18 +293,18 @@ $crm->sql(q{INSERT INTO dv.account (accountid, name) SELECT accountid, 'was ther
 my $err = say_of($insert);
 like($err, qr/ERROR:  could not push to foreign table dv\.account: could not insert into foreign table "account"/, 'an error names the table');
 like($err, qr/phase "send"\.  Of 3000 rows, 1000 are done; rows 1001 to 2000 were being sent/, 'the phase');
-like($err, qr/SELECT dataverse\.forget_push\(\d+\) abandons the push/, 'and the cure');
-like(last_run('status, sqlstate'), qr/^failed\|23505$/, 'and is written down');
+like($err, qr/SELECT dataverse\.forget_push\(\d+\) abandons the push/, 'and the remedy');
+like(last_run('status, sqlstate'), qr/^failed\|23505$/, 'and is recorded');
 like(say_of(q{CALL dataverse.push('SELECT -1 AS numberofemployees', 'dv.account')}),
 	qr/Of 1 row, 0 are done; row 1 was being sent\./, 'one row is one row');
 $crm->sql(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes WHERE rows = 1});
 $err = say_of($insert);
-like($err, qr/ERROR:  could not push/, 'a row that was there before stays a duplicate');
+like($err, qr/ERROR:  could not push/, 'an existing row is still a duplicate');
 $err = say_of(push_of('SELECT accountid, name, numberofemployees, description FROM local', q{, on_error => 'continue'}));
 like($err, qr/pushed to dv\.account: \d+ rows sent, \d+ already done, 2 refused;/, 'unless refused rows are to be filed');
 is($crm->sql(q{SELECT string_agg(row_number::text, ' ' ORDER BY id) FROM dataverse.rejects}), '1500 2700', 'with their numbers in the query');
 is($crm->sql(q{SELECT count(*), count(DISTINCT numberofemployees), count(*) FILTER (WHERE name = 'was there') FROM dv.account}), '3000|2998|2',
-	'all others are there once');
+	'all others exist once');
 $crm->sql('DELETE FROM dataverse.rejects');
 
 begin_anew();
@@ -313,14 +313,14 @@ $crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall'
 my $h = push_until_it_waits($made, 'cancelled', 'Extension');
 $err = '';
 $node->psql('postgres', push_of('SELECT name, numberofemployees, description FROM local', ', wait => false'), stderr => \$err);
-like($err, qr/NOTICE:  skipped push to dv\.account: another session is running it/, 'the same push leaves, if it is not to wait');
+like($err, qr/NOTICE:  skipped push to dv\.account: another session is running it/, 'the same push is skipped, if it is not to wait');
 is(last_run('status'), 'skipped', 'and says so');
 $crm->sql("SELECT pg_cancel_backend($h->{pid})");
 like($crm->finish($h), qr/could not push.*canceling statement/s, 'a run is cancelled');
-is(last_run('operation, status'), 'push|skipped', 'which is not the last one');
-is($crm->sql(q{SELECT status, sqlstate FROM dataverse.runs WHERE status = 'failed' ORDER BY id DESC LIMIT 1}), 'failed|57014', 'its end is written');
+is(last_run('operation, status'), 'push|skipped', 'which was not the last chunk');
+is($crm->sql(q{SELECT status, sqlstate FROM dataverse.runs WHERE status = 'failed' ORDER BY id DESC LIMIT 1}), 'failed|57014', 'its end is recorded');
 $crm->no_faults;
-# one that waits goes on with what the other one leaves; a different one does not wait
+# a waiting push continues after the other one has ended; a different push does not wait
 $crm->fault(path => 'CreateMultiple', after => 3, times => 1, action => 'delay', delay_ms => 3000);
 $h = $crm->background($made, 'first');
 my $other = $crm->background($made, 'second');
@@ -328,9 +328,9 @@ $crm->sql("ALTER DATABASE postgres SET default_transaction_isolation = 'serializ
 like(say_of(q{CALL dataverse.push('SELECT ''x'' AS lastname', 'dv.contact')}), qr/pushed to dv\.contact: 1 row sent/, 'another push does not wait');
 $crm->finish($_) for $h, $other;
 my @all = map { $crm->background(q{CALL dataverse.push('SELECT ''y'' AS lastname, pg_sleep(0.2)::text AS description FROM generate_series(1, 3)', 'dv.contact', chunk => } . "$_)", "at once $_") } 1 .. 3;
-unlike($crm->finish($_), qr/ERROR/, 'sessions that push at the same time do not make each other fail, whatever the isolation level') for @all;
+unlike($crm->finish($_), qr/ERROR/, 'concurrent pushes do not make each other fail, at any isolation level') for @all;
 $crm->sql('ALTER DATABASE postgres RESET default_transaction_isolation');
-is($crm->sql('SELECT count(*) FROM dv.account'), 2 * $rows, 'the second call of the same runs its query when the first is done');
+is($crm->sql('SELECT count(*) FROM dv.account'), 2 * $rows, 'the second call of the same push runs its query when the first has ended');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype IN ('advisory', 'userlock')}), '0', 'no lock is held');
 $crm->idle_ok('after pushes');
 
@@ -343,35 +343,35 @@ $crm->sql("CREATE ROLE pusher LOGIN; CREATE ROLE mallory LOGIN; GRANT USAGE ON F
 	GRANT SELECT, INSERT ON dv.account TO pusher; CREATE SCHEMA pusher AUTHORIZATION pusher; GRANT SELECT ON local TO pusher;
 	GRANT USAGE ON SCHEMA pusher TO mallory;
 	ALTER DEFAULT PRIVILEGES FOR ROLE pusher GRANT SELECT ON TABLES TO mallory");
-like(say_of('SET search_path = public, pg_catalog; ' . $made, 'mallory'), qr/permission denied|could not find a schema/, 'who may not, does not push');
+like(say_of('SET search_path = public, pg_catalog; ' . $made, 'mallory'), qr/permission denied|could not find a schema/, 'a role without the privilege cannot push');
 $crm->fault(path => 'CreateMultiple', after => 3, times => 0, action => 'stall');
-like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/could not push.*statement timeout/s, 'a role without rights of its own pushes');
+like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/could not push.*statement timeout/s, 'a role without further rights pushes');
 $crm->no_faults;
 my $staging = $crm->sql('SELECT staging FROM dataverse.push_states');
 like($staging, qr/^pusher\.dataverse_push_/, 'through a table in its own schema');
-like(say_of("SELECT * FROM $staging", 'mallory'), qr/permission denied for table/, 'which others cannot read, not even by default privileges');
+like(say_of("SELECT * FROM $staging", 'mallory'), qr/permission denied for table/, 'which other roles cannot read, even with default privileges');
 my $push = $crm->sql('SELECT id FROM dataverse.push_states');
 for my $try ("SELECT dataverse.push_get($push)", "SELECT dataverse.push_set($push, '{}')", "SELECT dataverse.push_close($push)",
 	"SELECT dataverse.forget_push($push)")
 {
 	like(say_of($try, 'mallory'), qr/permission denied for push/, "refused: $try");
 }
-like(say_of('TABLE dataverse.push_states', 'mallory'), qr/permission denied/, 'nor the state of others');
+like(say_of('TABLE dataverse.push_states', 'mallory'), qr/permission denied/, 'nor the state of other roles');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.pushes', extra_params => [ '-U', 'mallory' ]), '0', 'or the view');
-# a state that names a table of somebody else, and a statement
+# a state that names a table of another role, and a statement
 for my $name ('public.local', 'public.local; DROP TABLE public.local')
 {
 	$node->safe_psql('postgres', qq{SELECT dataverse.push_set($push, jsonb_build_object('staging', '$name'))}, extra_params => [ '-U', 'pusher' ]);
 	say_of("SELECT dataverse.forget_push(-1); BEGIN; SELECT dataverse.forget_push($push); ROLLBACK");
 }
-is($crm->sql('SELECT count(*) FROM local'), $rows, 'nobody has others drop tables');
+is($crm->sql('SELECT count(*) FROM local'), $rows, 'a role cannot make another one drop tables');
 $node->safe_psql('postgres', qq{SELECT dataverse.push_set($push, jsonb_build_object('staging', '$staging'))}, extra_params => [ '-U', 'pusher' ]);
-like(say_of($made, 'pusher'), qr/continuing the push.*\d+ rows sent/s, 'and the push goes on');
+like(say_of($made, 'pusher'), qr/continuing the push.*\d+ rows sent/s, 'and the push continues');
 same_ok('as another role');
 is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM dataverse.runs', extra_params => [ '-U', 'pusher' ]), 't', 'a role sees its own runs');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.runs', extra_params => [ '-U', 'mallory' ]), '0', 'and no others');
 
-# ---- roles and tables that are renamed, or give their names to others, while a push is not at its end
+# ---- roles and tables that are renamed, or whose names are reused, during a push
 
 begin_anew();
 $crm->sql('GRANT SELECT ON local TO pusher');
@@ -380,24 +380,24 @@ like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/1000 are done/
 $crm->no_faults;
 $crm->sql("ALTER ROLE pusher RENAME TO pushing; ALTER SCHEMA pusher RENAME TO pushing; CREATE ROLE pusher LOGIN NOINHERIT IN ROLE pushing; ALTER USER MAPPING FOR pushing SERVER crm OPTIONS (SET client_secret 'secret1')");
 $push = $crm->sql('SELECT id FROM dataverse.push_states');
-is($node->safe_psql('postgres', 'SELECT role FROM dataverse.pushes', extra_params => [ '-U', 'pushing' ]), 'pushing', 'a role that is renamed keeps its push');
+is($node->safe_psql('postgres', 'SELECT role FROM dataverse.pushes', extra_params => [ '-U', 'pushing' ]), 'pushing', 'a renamed role keeps its push');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.pushes', extra_params => [ '-U', 'pusher' ]), '0',
-	'which members who do not inherit its rights do not see');
-like(say_of("SELECT dataverse.push_get($push)", 'pusher'), qr/permission denied for push/, 'nor get at');
-is($node->safe_psql('postgres', "SET ROLE pushing; SELECT count(*) FROM dataverse.pushes", extra_params => [ '-U', 'pusher' ]), '1', 'unless they become it');
+	'which members that do not inherit its rights do not see');
+like(say_of("SELECT dataverse.push_get($push)", 'pusher'), qr/permission denied for push/, 'nor modify');
+is($node->safe_psql('postgres', "SET ROLE pushing; SELECT count(*) FROM dataverse.pushes", extra_params => [ '-U', 'pusher' ]), '1', 'unless they set the role');
 $crm->sql('ALTER FOREIGN TABLE dv.account RENAME TO account_before; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO dv;
 	GRANT SELECT, INSERT ON dv.account TO pushing');
 $crm->fault(path => 'CreateMultiple', times => 0, action => 'stall');
-like(say_of("SET statement_timeout = 1500;\n$made", 'pushing'), qr/Of 3000 rows, 0 are done/, 'one to a table that has got the name of another one is another push');
+like(say_of("SET statement_timeout = 1500;\n$made", 'pushing'), qr/Of 3000 rows, 0 are done/, 'a push to another table that now has the name is another push');
 $crm->no_faults;
 is($crm->sql(q{SELECT string_agg(foreign_table || ' ' || rows_done, ', ' ORDER BY id) FROM dataverse.pushes}), 'dv.account_before 1000, dv.account 0',
-	'and both are there');
+	'and both exist');
 $crm->sql(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes WHERE foreign_table = 'dv.account'});
 $crm->sql('DROP FOREIGN TABLE dv.account; ALTER FOREIGN TABLE dv.account_before RENAME TO account');
-like(say_of($made, 'pushing'), qr/1000 of 3000 rows are done.*\d+ rows sent/s, 'the first one goes on');
+like(say_of($made, 'pushing'), qr/1000 of 3000 rows are done.*\d+ rows sent/s, 'the first one continues');
 same_ok('renamed');
 
-# ---- a dump, restored elsewhere, goes on; what was sent since is not sent again
+# ---- a dump that is restored elsewhere continues; rows that were sent since are not sent again
 
 begin_anew();
 $crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall');
@@ -409,13 +409,13 @@ $crm->sql('CREATE DATABASE restored; CREATE DATABASE partly');
 command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', $node->data_dir . '/dump' ], 'and restored');
 $err = '';
 $node->psql('restored', $made, stderr => \$err);
-like($err, qr/continuing the push .* 1000 of 3000 rows are done.*pushed to dv\.account: 0 rows sent, 2000 already done/s, 'where the push goes on');
-is($crm->sql('SELECT count(*) FROM dv.account'), $rows, 'nothing is there twice');
+like($err, qr/continuing the push .* 1000 of 3000 rows are done.*pushed to dv\.account: 0 rows sent, 2000 already done/s, 'where the push continues');
+is($crm->sql('SELECT count(*) FROM dv.account'), $rows, 'no row exists twice');
 # without the rows
 command_ok([ 'pg_restore', '-d', $node->connstr('partly'), '--exit-on-error', $node->data_dir . '/dump' ], 'and restored again');
 $node->safe_psql('partly', q{DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || staging FROM dataverse.push_states); END $$});
 $node->psql('partly', $made, stderr => \$err);
-like($err, qr/the rows of push \d+ are lost.*1000 of them are in Dataverse, and 1000 more may be.*forget_push\(\d+\)/s, 'a dump without them says what to do');
+like($err, qr/the rows of push \d+ are lost.*1000 of them are in Dataverse, and 1000 more may be.*forget_push\(\d+\)/s, 'a dump without them gives a hint');
 
 # ---- from another environment, through a foreign table
 
@@ -430,11 +430,11 @@ $crm->sql(q{INSERT INTO dv.account (name, numberofemployees) SELECT name, number
 		'rows go from one environment to another');
 }
 
-# ---- many rows: the backend stays small
+# ---- many rows: the memory of the backend is bounded
 
 begin_anew();
 {
-	# requests under way take memory, and without this there are more of them at a time as a session goes on
+	# requests under way take memory, and without this the session would gradually send more at a time
 	$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '8', ADD initial_parallelism_factor '1')});
 	my $session = $node->background_psql('postgres');
 	my $many = q{SELECT 'row ' || i AS name, i AS numberofemployees, repeat('y', 200) AS description FROM generate_series(1, %d) AS i};
@@ -452,10 +452,10 @@ begin_anew();
 	$session->query_safe(sprintf "CALL dataverse.push(\$\$$many\$\$, 'dv.account')", 200000);
 	my $after = $size->();
 	# the rows are 50 MB
-	cmp_ok(abs($contexts->() - $before_in), '<', 1024, 'nothing of 200000 rows stays allocated');
-	# what was freed of requests stays with malloc() (malloc_trim() gives it back)
+	cmp_ok(abs($contexts->() - $before_in), '<', 1024, 'no memory of 200000 rows stays allocated');
+	# malloc() keeps the memory freed by requests (malloc_trim() returns it)
 	cmp_ok($after - $before, '<', 8192 + Crm::quarantine(), "200000 rows take hardly more memory than 20000 ($before kB, $after kB)");
-	is($crm->sql('SELECT count(*) FROM dv.account'), '280000', 'and all are there');
+	is($crm->sql('SELECT count(*) FROM dv.account'), '280000', 'and all exist');
 	$session->quit;
 }
 

@@ -1,7 +1,7 @@
 # push_plans.pl
-#		What dataverse.push() asks for, and how long it takes here: rows to be
-#		updated by a key, rows of which something has to be read, and long lists
-#		of values in general.
+#		The requests of dataverse.push(), and the local time that they take: rows
+#		that are updated by a key, rows of which something must be read, and long
+#		lists of values in general.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -43,7 +43,7 @@ sub cost_of
 }
 
 #
-# By a key: the values are asked for in lists, and compared once more here
+# By a key: the values are requested in lists, and compared locally
 #
 
 $crm->sql("CREATE TABLE local AS SELECT 'K' || i AS accountnumber, i AS n FROM generate_series(1, $rows) i");
@@ -55,7 +55,7 @@ my ($seconds) = cost_of(
 is($crm->sql("SELECT count(*) FROM dv.account WHERE 'K' || (numberofemployees - 1) = accountnumber"), $rows, 'each row has got its value');
 cmp_ok($seconds, '<', 3 * $joined + 2, 'by key it takes about as long as UPDATE ... FROM');
 
-# the comparison itself: what is compared here is the same in lists of any kind
+# the local comparison is the same for lists of any kind
 my ($few) = cost_of("SELECT count(*) FROM dv.account WHERE accountnumber = ANY (ARRAY(SELECT accountnumber FROM local LIMIT 10))");
 
 for my $list (
@@ -80,10 +80,10 @@ is( $crm->sql(q{
 	'1:9 2:2 3:0 4:0 5:1', 'lists that change');
 like($crm->sql(q{EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF)
 	SELECT FROM dv.account WHERE accountnumber = ANY (ARRAY(SELECT 'k' || i FROM generate_series(1, 20) i))}),
-	qr/Rows Removed by Filter: 20\n/, 'what is filtered out is counted');
+	qr/Rows Removed by Filter: 20\n/, 'filtered rows are counted');
 
 #
-# By ids, of which something has to be read: the table to which a polymorphic lookup refers
+# By ids, if something must be read: the table to which a polymorphic lookup refers
 #
 
 my $contacts = 2000;
@@ -97,18 +97,18 @@ my ($none, $given) = cost_of(
 my (undef, $reads, $read) = cost_of(
 	"CALL dataverse.push('SELECT contactid, NULL::uuid AS parentcustomerid, NULL AS parentcustomeridtype FROM people', 'dv.contact', operation => 'update')");
 
-cmp_ok($given, '<', 15, 'nothing is read if the ids say it all');
+cmp_ok($given, '<', 15, 'no read if the ids are sufficient');
 is($crm->sql('SELECT count(parentcustomerid) FROM dv.contact'), 0, 'the lookups have been cleared');
 cmp_ok($reads, '<', 30, 'rows are not read one by one');
 cmp_ok($read, '<=', $contacts + 50, '… and each once');
 
-# the same in a table that is much larger than what is pushed
+# the same in a table that is much larger than the pushed rows
 $crm->sql("UPDATE pg_class SET reltuples = 1000000 WHERE oid = 'dv.contact'::regclass");
 $crm->sql("UPDATE dv.contact SET parentcustomerid = (SELECT accountid FROM dv.account LIMIT 1), parentcustomeridtype = 'account'");
 (undef, $reads, $read) = cost_of(
 	"CALL dataverse.push('SELECT contactid, NULL::uuid AS parentcustomerid FROM people LIMIT 500', 'dv.contact', operation => 'update')");
 is($crm->sql('SELECT count(*) FROM dv.contact WHERE parentcustomerid IS NULL'), 500, '500 of them have been cleared again');
 cmp_ok($reads, '<', 20, '… by lists of ids');
-cmp_ok($read, '<=', 600, '… of which no others were read');
+cmp_ok($read, '<=', 600, '… and no other rows were read');
 
 done_testing();

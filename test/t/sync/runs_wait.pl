@@ -1,9 +1,9 @@
 # runs_wait.pl
-#		Runs of dataverse.pull(), push(), and sync() that are throttled go on, however
-#		often that happens and whoever says it: the service with a code, a gateway
-#		without one or with a page of HTML, a server that is busy for a while, the
-#		token endpoint, or another service that the run reads from.  They
-#		fail if the server's options say so, and so does everything else.
+#		Runs of dataverse.pull(), push(), and sync() that are throttled continue,
+#		however often that happens and whatever the source: the service with a code,
+#		a gateway without a code or with a page of HTML, a server that is busy for a
+#		while, the token endpoint, or another service that the run reads from.  They
+#		fail if the server's options say so, as do all other statements.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -20,7 +20,7 @@ use Crm;
 use Dvsim;
 
 my $rows = 300;
-# more often than a statement bears (max_throttle_retries: 3)
+# more often than a statement tolerates (max_throttle_retries: 3)
 my $times = 6;
 my $crm = Crm->start('waits', options => { page_size => 50, batch_size => 50, budget_pacing => 'off', retry_after_buffer => '0', fallback_retry_after => '0.2s' });
 
@@ -35,7 +35,7 @@ my %throttles = (
 	'a 429 without Retry-After' => { status => 429, body => '<html><body>Too many requests</body></html>' },
 	'a 503 with Retry-After' => { status => 503, message => 'busy', retry_after => 0 });
 
-# What a run does, what it has to leave behind, and what is undone afterwards.
+# A run, its expected result, and how to undo it.
 my %runs = (
 	pull => {
 		sql => q{CALL dataverse.pull('dv.account', 'public.account')},
@@ -74,20 +74,20 @@ for my $kind (sort keys %runs)
 		my $what = "$kind under $throttle";
 
 		quietly($run->{before}) if $run->{before};
-		# not the first request, so that something has been done already
+		# not the first request, so that the run has already made progress
 		$crm->fault(path => $run->{path}, method => $run->{method}, after => 1, times => $times, action => 'status', %{ $throttles{$throttle} });
 		my ($status, $err) = run($run->{sql});
-		is($status, 0, "$what: the run goes on") or diag $err;
+		is($status, 0, "$what: the run continues") or diag $err;
 		my $seen = $crm->sql('SELECT throttles FROM dataverse.runs ORDER BY id DESC LIMIT 1');
 		is($seen, $times, "$what: after all refusals");
 		$crm->no_faults;
 		$crm->sql(q{SELECT dataverse.reset_pool('crm')});
-		is($crm->sql($run->{differs}), '0', "$what: each row is there, once");
+		is($crm->sql($run->{differs}), '0', "$what: each row exists once");
 		quietly($run->{undo});
 	}
 }
 
-# ---- the token endpoint is as busy as the service can be
+# ---- the token endpoint can be as busy as the service
 
 $crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '1')});
 for my $kind (sort keys %runs)
@@ -104,10 +104,10 @@ for my $kind (sort keys %runs)
 			$crm->fault(path => $run->{path}, method => $run->{method}, after => 1, action => 'expire_token') if $when eq 'later';
 			$crm->fault(path => '/oauth2/', method => 'POST', after => $when eq 'later' ? 1 : 0, times => $times, action => 'status', %{ $throttles{$throttle} });
 			my ($status, $err) = run($run->{sql});
-			is($status, 0, "$what: the run goes on") or diag $err;
+			is($status, 0, "$what: the run continues") or diag $err;
 			is($crm->dvsim->control('GET', '/_dvsim/faults')->json->[-1]{hits}, $times, "$what: after all refusals");
 			$crm->no_faults;
-			is($crm->sql($run->{differs}), '0', "$what: each row is there, once");
+			is($crm->sql($run->{differs}), '0', "$what: each row exists once");
 			quietly($run->{undo});
 		}
 	}
@@ -117,15 +117,15 @@ for my $kind (sort keys %runs)
 
 	$crm->fault(path => '/oauth2/', method => 'POST', times => 0, action => 'status', status => 500);
 	(undef, $err) = run($runs{pull}{sql});
-	like($err, qr/ERROR:.*could not get a token/, 'one that fails is not waited for');
-	is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|28000', 'and the run says so');
+	like($err, qr/ERROR:.*could not get a token/, 'a failing endpoint is not waited for');
+	is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|28000', 'and the run reports it');
 	$crm->no_faults;
 	quietly($runs{pull}{sql});
 	quietly($runs{pull}{undo});
 }
 $crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
 
-# ---- the options of the server that the error came from decide
+# ---- the options of the server that raised the error decide
 
 $crm->server('other', base => $crm->dvsim->base . '/', options => { page_size => 50, budget_pacing => 'off', retry_after_buffer => '0', fallback_retry_after => '0.2s' });
 $crm->sql('CREATE SCHEMA other; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER other INTO other');
@@ -136,7 +136,7 @@ for my $bounded ('crm', 'other')
 	my ($status, $err) = run(q{CALL dataverse.push('SELECT left(name, 50) AS lastname FROM other.account', 'dv.contact', chunk => 120)});
 	if ($bounded eq 'crm')
 	{
-		is($status, 0, 'a throttle of the source is waited out though the target has a limit') or diag $err;
+		is($status, 0, 'a throttle of the source is waited out even if the target has a limit') or diag $err;
 	}
 	else
 	{
@@ -149,7 +149,7 @@ for my $bounded ('crm', 'other')
 	quietly('DELETE FROM dv.contact');
 }
 
-# ---- whoever sets a limit wants an error
+# ---- with a limit, a run fails
 
 for my $option ([ max_throttle_retries => 1 ], [ max_retry_after_tolerance => 0 ])
 {
@@ -167,14 +167,14 @@ for my $option ([ max_throttle_retries => 1 ], [ max_retry_after_tolerance => 0 
 		$crm->no_faults;
 		$crm->sql(q{SELECT dataverse.reset_pool('crm')});
 		($status, $err) = run($run->{sql});
-		is($status, 0, 'and the next one goes on') or diag $err;
+		is($status, 0, 'and the next one continues') or diag $err;
 		is($crm->sql($run->{differs}), '0', 'with each row once');
 		quietly($run->{undo});
 	}
 	$crm->sql("ALTER SERVER crm OPTIONS (DROP $name)");
 }
 
-# ---- an error with the same SQLSTATE that is not the service's
+# ---- an error with the same SQLSTATE that the service did not cause
 
 my $limited = q{CREATE OR REPLACE FUNCTION brimful() RETURNS trigger LANGUAGE plpgsql AS
 	$$ BEGIN RAISE EXCEPTION 'temporary file size exceeds a limit' USING errcode = '53400', detail = 'Dataverse code 0x80072322'; END $$};

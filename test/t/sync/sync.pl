@@ -1,6 +1,6 @@
 # sync.pl
-#		dataverse.sync(): what is sent, and what is not, of many rows; edits that
-#		are made while it runs, on both sides.
+#		dataverse.sync(): which of many rows are sent, and which are not; edits on
+#		both sides while it runs.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -21,28 +21,28 @@ use SyncTest;
 my $crm = start_sync('sync');
 my $node = $crm->node;
 
-# ---- many rows, of which few have changed
+# ---- many rows, few of them changed
 
 edit('account', 100, 7, 'ours');
-is(written_by($sync), 1000, 'exactly the rows that have changed are sent');
+is(written_by($sync), 1000, 'exactly the changed rows are sent');
 is(last_run('sent, conflicts, status'), '1000|0|succeeded', 'and counted');
 is(written_by($sync), 0, 'none in the next run');
-is(last_run('sent, updated, inserted, deleted, conflicts'), '0|0|0|0|0', 'in which what was sent changes nothing here');
+is(last_run('sent, updated, inserted, deleted, conflicts'), '0|0|0|0|0', 'in which the sent rows change nothing in the copy');
 same_ok('after 1000 changes');
 
 edit('account', 100, 8, 'ours');
 edit('dv.account', 1000, 8, 'theirs');
-is(written_by($sync), 900, 'rows that have changed there as well are not sent');
+is(written_by($sync), 900, 'rows that have changed in Dataverse as well are not sent');
 is(last_run('sent, conflicts, status'), '900|100|succeeded', 'they are conflicts');
-is($crm->sql(q{SELECT count(*) FROM dv.account WHERE name = 'theirs'}), '100', 'and not overwritten there');
+is($crm->sql(q{SELECT count(*) FROM dv.account WHERE name = 'theirs'}), '100', 'and not overwritten in Dataverse');
 is($crm->sql(q{SELECT count(*) FROM account WHERE name = 'ours' AND accountid IN (SELECT accountid FROM numbers WHERE n % 1000 = 8)}), '100',
-	'nor here');
+	'nor in the copy');
 is($crm->sql(q{SELECT count(*) FROM dataverse.conflicts WHERE ours ->> 'name' = 'ours' AND theirs ->> 'name' = 'theirs' AND columns = '{name}'}),
 	'100', 'both versions are filed');
-is(written_by($sync), 0, 'they stay so');
+is(written_by($sync), 0, 'they are kept');
 is(last_run('conflicts'), '100', 'and are counted again');
 $crm->sql(q{SELECT dataverse.resolve('account', 'service')});
-is(written_by($sync), 0, 'a decision for the service writes nothing there');
+is(written_by($sync), 0, 'a decision for the service writes nothing to Dataverse');
 same_ok('after a decision for the service');
 
 for my $policy ('service', 'local')
@@ -52,24 +52,24 @@ for my $policy ('service', 'local')
 	edit('account', 100, $rest, 'ours');
 	edit('dv.account', 1000, $rest, 'theirs');
 	is(written_by(qq{CALL dataverse.sync('dv.account', 'account', conflict => '$policy')}), $policy eq 'service' ? 900 : 1000,
-		"policy $policy: what is sent");
-	is(last_run('conflicts'), '0', 'nothing is left to decide');
+		"policy $policy: the number of rows sent");
+	is(last_run('conflicts'), '0', 'no conflict is left');
 	is($crm->sql("SELECT count(*) FROM account WHERE name = 'theirs' AND accountid IN (SELECT accountid FROM numbers WHERE n % 1000 = $rest)"),
-		$policy eq 'service' ? 100 : 0, 'who wins');
+		$policy eq 'service' ? 100 : 0, 'the winner');
 	same_ok("policy $policy");
 }
 edit('account', 100, 11, 'ours');
 edit('dv.account', 1000, 11, 'theirs');
-is(written_by(q{CALL dataverse.sync('dv.account', 'account', strict => true)}), 900, 'strict: rows that have changed there are not sent');
+is(written_by(q{CALL dataverse.sync('dv.account', 'account', strict => true)}), 900, 'strict: rows that have changed in Dataverse are not sent');
 is(last_run('conflicts'), '100', 'they are conflicts');
 $crm->sql(q{SELECT dataverse.resolve('account', 'local')});
-is(written_by(q{CALL dataverse.sync('dv.account', 'account', strict => true)}), 100, 'until somebody decides');
+is(written_by(q{CALL dataverse.sync('dv.account', 'account', strict => true)}), 100, 'until they are resolved');
 same_ok('strict');
 
-# ---- strict: a change there between the look at the versions and the write
+# ---- strict: a change in Dataverse between reading the versions and writing
 
 edit('account', 1000, 12, 'ours');
-# the first request asks for changes, the second one for the versions
+# the first request reads changes, the second one versions
 $crm->fault(method => 'GET', path => '/accounts', after => 1, action => 'delay', delay_ms => 2000);
 {
 	my $before = rows_written();
@@ -78,18 +78,18 @@ $crm->fault(method => 'GET', path => '/accounts', after => 1, action => 'delay',
 	wait_until('versions are read', sub { ($crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits} // 1) > 0 });
 	edit('dv.account', 100000, 1012, 'theirs');
 	$crm->finish($h);
-	is(rows_written() - $before, 100, 'all rows but one are written, which was changed there');
+	is(rows_written() - $before, 100, 'all rows are written except the one that was changed in Dataverse');
 }
 is($crm->sql(q{SELECT name FROM dv.account WHERE accountid = (SELECT accountid FROM numbers WHERE n = 1012)}), 'theirs', 'that change is kept');
-is($crm->sql(q{SELECT kind || ' ' || count(*) FROM dataverse.conflicts GROUP BY kind}), 'changed 1', 'and is in conflict');
-is($crm->sql('SELECT count(*) FROM dataverse.rejects'), '0', 'not among the rejects');
+is($crm->sql(q{SELECT kind || ' ' || count(*) FROM dataverse.conflicts GROUP BY kind}), 'changed 1', 'and is a conflict');
+is($crm->sql('SELECT count(*) FROM dataverse.rejects'), '0', 'and not a rejected row');
 $crm->sql(q{SELECT dataverse.resolve('account', 'service')});
 $crm->sql($sync);
 same_ok('after a strict run');
 
-# ---- edits here while it runs
+# ---- local edits during a run
 
-# one that is not committed yet, of a row that has changed there
+# an edit that is not committed yet, of a row that has changed in Dataverse
 my $editor = Session->new($node);
 edit('dv.account', 10000, 1, 'theirs');
 $editor->query('BEGIN');
@@ -103,9 +103,9 @@ for my $call ($sync, q{CALL dataverse.pull('dv.account', 'account', "full" => tr
 	$editor->query('COMMIT');
 	is($crm->finish($h) =~ /ERROR/ ? 1 : 0, 0, 'a run that has waited for an edit succeeds');
 	is($crm->sql(q{SELECT name FROM account WHERE accountid = (SELECT accountid FROM numbers WHERE n = 1)}), 'ours, uncommitted',
-		'an edit that was not committed is not overwritten');
+		'an edit that was not committed yet is not overwritten');
 	$crm->sql($sync);
-	is($crm->sql(q{SELECT kind FROM dataverse.conflicts}), 'changed', 'but in conflict');
+	is($crm->sql(q{SELECT kind FROM dataverse.conflicts}), 'changed', 'but a conflict');
 	edit('dv.account', 10000, 1, 'theirs again');
 	$editor->query('BEGIN');
 	$editor->query(q{UPDATE account SET name = 'ours, uncommitted' WHERE accountid IN (SELECT accountid FROM numbers WHERE n = 1)});
@@ -117,7 +117,7 @@ $crm->sql(q{SELECT dataverse.resolve('account', 'local')});
 $crm->sql($sync);
 same_ok('after edits that were not committed');
 
-# deleted and inserted without being committed
+# deleted and inserted, not committed yet
 edit('dv.account', 20000, 2, 'theirs');
 $editor->query('BEGIN');
 $editor->query(q{DELETE FROM account WHERE accountid IN (SELECT accountid FROM numbers WHERE n % 20000 = 2)});
@@ -151,17 +151,17 @@ $crm->fault(method => 'POST', path => 'UpdateMultiple', action => 'delay', delay
 	$crm->no_faults;
 	$crm->finish($h);
 }
-is($crm->sql(q{SELECT count(*) FROM dv.account WHERE name = 'first'}), '100', 'what was there when sending began is sent');
-is($crm->sql(q{SELECT count(*) FROM account WHERE name = 'second'}), '10', 'what was changed meanwhile stays');
+is($crm->sql(q{SELECT count(*) FROM dv.account WHERE name = 'first'}), '100', 'the values at the start of sending are sent');
+is($crm->sql(q{SELECT count(*) FROM account WHERE name = 'second'}), '10', 'later changes are kept');
 is(written_by($sync), 30, 'and is sent by the next run');
-is(last_run('conflicts'), '0', 'in which own changes are no conflicts');
-# to delete a row changes others there, which the next run reads
-is(written_by($sync), 0, 'then there is nothing to send');
+is(last_run('conflicts'), '0', 'in which own changes cause no conflicts');
+# deleting a row changes other rows in Dataverse, which the next run reads
+is(written_by($sync), 0, 'then nothing is left to send');
 same_ok('after edits of rows that were being sent');
 
 # the same, while another column of the row is changed on both sides
 edit('account', 1000, 14, 'first again');
-# the rows are written at once, and are read back when the answer has come
+# the rows are written at once, and are read back when the answer has arrived
 $crm->fault(method => 'POST', path => 'UpdateMultiple', action => 'delay', delay_ms => 4000);
 {
 	my $before = rows_written();
@@ -172,12 +172,12 @@ $crm->fault(method => 'POST', path => 'UpdateMultiple', action => 'delay', delay
 		UPDATE dv.account SET description = 'theirs' WHERE accountid = ANY (ARRAY(SELECT accountid FROM numbers WHERE n % 20000 = 1014))});
 	$crm->finish($h);
 }
-is(written_by($sync), 5, 'what only this side has changed meanwhile is sent');
-is(last_run('conflicts'), '5', 'what both have changed is a conflict');
-is($crm->sql(q{SELECT count(*) FROM dv.account WHERE description = 'theirs'}), '5', 'and is not overwritten there');
-is($crm->sql(q{SELECT count(*) FROM account WHERE description = 'second' AND name = 'first again'}), '10', 'nor here');
+is(written_by($sync), 5, 'columns changed only locally are sent');
+is(last_run('conflicts'), '5', 'columns changed on both sides are conflicts');
+is($crm->sql(q{SELECT count(*) FROM dv.account WHERE description = 'theirs'}), '5', 'and are not overwritten in Dataverse');
+is($crm->sql(q{SELECT count(*) FROM account WHERE description = 'second' AND name = 'first again'}), '10', 'nor in the copy');
 $crm->sql(q{SELECT dataverse.resolve('account', 'local')});
-is(written_by($sync), 5, 'until somebody decides');
+is(written_by($sync), 5, 'until they are resolved');
 same_ok('after edits of both sides of rows that were being sent');
 
 $crm->idle_ok('at the end');

@@ -1,6 +1,6 @@
 # sync_ends.pl
-#		dataverse.sync() of many rows: runs that are killed anywhere, whose token has
-#		expired, that fail, or that wait in vain; rights; dumps.
+#		dataverse.sync() of many rows: runs that are killed anywhere, that have an
+#		expired token, that fail, or that wait in vain; rights; dumps.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -57,25 +57,25 @@ for my $fault (
 	$crm->sql($sync);
 	is(last_run('status, conflicts'), 'succeeded|0', "$what: the next run succeeds without conflicts");
 	cmp_ok(rows_written() - $before, '<=', 500 + 250 + 250 + 5, "$what: nothing is written twice") if $action eq 'stall';
-	is(written_by($sync), 0, "$what: then there is nothing to send");
+	is(written_by($sync), 0, "$what: then nothing is left to send");
 	same_ok($what);
-	is($crm->sql(q{SELECT dataverse.row_count('dv.account')}), $there + 250 - 5, "$what: no row is there twice");
-	is($crm->sql('SELECT count(*) FROM dataverse.pending') . $crm->sql('SELECT count(*) FROM dataverse.local_changes'), '00', 'nothing is left over');
+	is($crm->sql(q{SELECT dataverse.row_count('dv.account')}), $there + 250 - 5, "$what: no row exists twice");
+	is($crm->sql('SELECT count(*) FROM dataverse.pending') . $crm->sql('SELECT count(*) FROM dataverse.local_changes'), '00', 'no state is left');
 }
-is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is left running');
+is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is shown as running');
 
-# ---- a token that has expired, with changes on both sides
+# ---- an expired token, with changes on both sides
 
 edit('account', 1000, 15, 'ours before the token expired');
 edit('dv.account', 1000, 16, 'theirs before the token expired');
-edit('account', 10000, 17, 'ours, too');
-edit('dv.account', 10000, 17, 'theirs, too');
+edit('account', 10000, 17, 'ours again');
+edit('dv.account', 10000, 17, 'theirs again');
 $crm->sql(q{DELETE FROM dv.account WHERE accountid IN (SELECT accountid FROM numbers WHERE n % 10000 = 18)});
 $crm->sql(q{INSERT INTO account (name) VALUES ('ours before the token expired')});
 $crm->dvsim->control('POST', '/_dvsim/clock', { advance => 8 * 86400 });
-is(written_by($sync), 101, 'after a token has expired, what was changed here is sent');
+is(written_by($sync), 101, 'after a token has expired, local changes are sent');
 is(last_run('conflicts, status'), '10|succeeded', 'and conflicts are found');
-is($crm->sql(q{SELECT count(*) FROM account WHERE name IN ('ours, too', 'ours before the token expired')}), '111', 'nothing is lost here');
+is($crm->sql(q{SELECT count(*) FROM account WHERE name IN ('ours, too', 'ours before the token expired')}), '111', 'no local change is lost');
 $crm->sql(q{SELECT dataverse.resolve('account', 'service')});
 $crm->sql($sync);
 same_ok('after a token has expired');
@@ -95,7 +95,7 @@ $crm->fault(method => 'POST', path => 'UpdateMultiple', status => 500, times => 
 }
 $crm->no_faults;
 is(last_run('status'), 'failed', 'it is never shown as succeeded');
-is(written_by($sync), 100, 'the next one sends what is left');
+is(written_by($sync), 100, 'the next one sends the rest');
 same_ok('after a failure');
 
 # ---- rights
@@ -115,16 +115,16 @@ $as->('mallory', q{CREATE FUNCTION public.leak(uuid, uuid) RETURNS boolean LANGU
 	CREATE FUNCTION public.format(text, text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$;
 	CREATE FUNCTION public.unnest(uuid[]) RETURNS SETOF uuid LANGUAGE plpgsql AS $$ BEGIN RAISE 'mallory was here'; END $$});
 my $own = q{SET search_path = public, pg_catalog; CALL dataverse.sync('dv.account', 'mine.account', columns => '{accountid,name,fax,versionnumber}')};
-like(($as->('syncer', $own))[1], qr/synced mine\.account: 0 rows sent/, 'a role without rights of its own syncs');
+like(($as->('syncer', $own))[1], qr/synced mine\.account: 0 rows sent/, 'a role without further rights syncs');
 $as->('syncer', 'GRANT USAGE ON SCHEMA mine TO editor; GRANT SELECT, UPDATE ON mine.account TO editor');
 is(($as->('editor', q{UPDATE mine.account SET fax = 'editor' WHERE accountid IN (SELECT accountid FROM mine.account ORDER BY 1 LIMIT 3)}))[1], '',
-	'who may only write to the table edits');
-like(($as->('syncer', $own))[1], qr/synced mine\.account: 3 rows sent/, 'and the owner sends it');
+	'a role that may only write to the table edits it');
+like(($as->('syncer', $own))[1], qr/synced mine\.account: 3 rows sent/, 'and the owner sends the changes');
 $as->('syncer', q{UPDATE mine.account SET fax = 'ours' WHERE fax = 'editor'});
 $crm->sql(q{UPDATE dv.account SET fax = 'theirs' WHERE fax = 'editor'});
 $as->('syncer', $own);
 is(($as->('syncer', 'SELECT count(*) FROM dataverse.conflicts'))[0], '3', 'the owner sees conflicts');
-is(($as->('editor', 'SELECT count(*) FROM dataverse.conflicts'))[0], '0', 'others do not');
+is(($as->('editor', 'SELECT count(*) FROM dataverse.conflicts'))[0], '0', 'other roles do not');
 my $conflict = $crm->sql('SELECT min(id) FROM dataverse.conflicts');
 my $copy = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'mine.account'});
 for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse.resolve_copy('mine.account', 'local')",
@@ -137,9 +137,9 @@ for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse.r
 {
 	like(($as->('mallory', $try))[1], qr/must be owner of table|permission denied|cannot delete/, "refused: $try");
 }
-is(($as->('syncer', "SELECT dataverse.resolve($conflict, 'local')"))[0], 't', 'the owner decides');
+is(($as->('syncer', "SELECT dataverse.resolve($conflict, 'local')"))[0], 't', 'the owner resolves them');
 
-# ---- a dump goes on where it was
+# ---- a dump continues at the same position
 
 $crm->sql($sync);
 edit('account', 10000, 22, 'ours before the dump');
@@ -152,8 +152,8 @@ command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', 
 {
 	my $err = '';
 	$node->psql('restored', $sync, stderr => \$err);
-	like($err, qr/synced public\.account: 10 rows sent, 0 refused, 5 conflicts/, 'it sends what had not been sent');
-	is($node->safe_psql('restored', q{SELECT dataverse.resolve('account', 'service')}), '5', 'and knows the conflicts');
+	like($err, qr/synced public\.account: 10 rows sent, 0 refused, 5 conflicts/, 'it sends the changes that had not been sent');
+	is($node->safe_psql('restored', q{SELECT dataverse.resolve('account', 'service')}), '5', 'and has the conflicts');
 }
 
 # ---- a timeout while it waits for another run
@@ -168,7 +168,7 @@ command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', 
 
 		$node->psql('postgres', "SET lock_timeout = '200ms'; $sql", stderr => \$err);
 		like($err, qr/could not $what public\.account: canceling statement due to lock timeout/, "$what: a run that waits for another one fails");
-		like($err, qr/DETAIL:  It was waiting for another session .*\nHINT:  .*wait => false/, '… and says for what it waited');
+		like($err, qr/DETAIL:  It was waiting for another session .*\nHINT:  .*wait => false/, '… and names the reason for the wait');
 	}
 	$other->close;
 }

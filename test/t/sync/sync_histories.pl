@@ -1,12 +1,12 @@
 # sync_histories.pl
 #		Rows are written at random on both sides, also while dataverse.sync() runs
-#		every five minutes of a day, and the service fails in all kinds of ways.
-#		In the end both sides have the same rows, and no edit is lost that no
-#		policy decided about.
+#		every five minutes of a day, and the service fails in all kinds of ways.  In
+#		the end both sides have the same rows, and no edit is lost except by the
+#		decision of a policy.
 #
-#	HISTORIES=N		so many histories (1), of a whole day each if there are several
-#	SEED=N			what chance is made from
-#	RUNS=N			runs of a history (288, or if there is but one, 60 or as many as 25 s allow)
+#	HISTORIES=N		number of histories (1), of a whole day each if more than one
+#	SEED=N			seed of all random choices
+#	RUNS=N			runs of a history (288; of a single history 60, or as many as 25 s allow)
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -32,12 +32,12 @@ my $runs = $ENV{RUNS} // ($histories > 1 ? 288 : 60);
 my $patience = $histories > 1 || $ENV{RUNS} ? 1e9 : 25;		# s
 my $seed = $ENV{SEED} // int(time) % 1_000_000;
 my $rows = 120;
-my $hot = 12;		# of them, which are written most
+my $hot = 12;		# the most frequently written of them
 my @columns = qw(name telephone1 description numberofemployees revenue);
 
 note "SEED=$seed";
 
-# dvsim with a table that is not tracked
+# dvsim with a table without change tracking
 sub untracked
 {
 	my $file = "$FindBin::Bin/../../dvsim/schema.json";
@@ -74,7 +74,7 @@ sub some_rows
 
 sub literal { my ($value) = @_; return "'" . $value . "'"; }
 
-# A statement of one side, and what to note when it has succeeded; for these rows, if any are given.
+# A statement of one side, and the notes to take when it has succeeded; for these rows, if any are given.
 sub statement
 {
 	my ($h, $side, @ids) = @_;
@@ -94,7 +94,7 @@ sub statement
 
 	if ($chance < 0.15)
 	{
-		# hot rows are to live
+		# hot rows are not deleted
 		$list = "'{" . pick(@ids) . "}'";
 		return { operation => 'delete', values => {},
 			sql => "DELETE FROM $table WHERE accountid = ANY ($list) AND accountid <> ALL ('{" . join(',', @{ $h->{hot} }) . "}') RETURNING accountid" };
@@ -113,7 +113,7 @@ sub note_written
 	if (defined $result->{sqlstate} || $result->{gone})
 	{
 		$h->{refused}{"$side $result->{sqlstate}"}++;
-		# statements of the other side meet no faults
+		# statements in Dataverse encounter no faults
 		fail("a statement of the service: $result->{message}: $statement->{sql}") if $side eq 'service';
 		return;
 	}
@@ -137,13 +137,13 @@ sub write_now
 	return;
 }
 
-# Some of what can go wrong with the requests of the next run.
+# Some of the possible faults of the next run's requests.
 sub provoke
 {
 	my ($h) = @_;
 	my @rules;
 
-	# what arrives after its sender has gone on can be told from news only by a version
+	# a write that arrives after its sender has continued can be told from a new one only by a version
 	push @rules, { app_user => 'app1', method => 'POST', after => int rand 3, action => 'commit_late', delay_ms => pick(20, 200) }
 	  if $h->{strict} && rand() < 0.1;
 	for (1 .. pick(0, 0, 1, 1, 2, 3))
@@ -185,7 +185,7 @@ sub sync
 			last if $runner->done(rand 0.04);
 			if (rand() < 0.5)
 			{
-				# a transaction that stays open for a while, and may come to nothing
+				# a transaction that stays open for a while, and may roll back
 				my $statement = statement($h, 'local');
 
 				$statement->{rolled_back} = rand() < 0.15;
@@ -200,7 +200,7 @@ sub sync
 	}
 	if ($busy && rand() < 0.08)
 	{
-		# cancelled, or its session ended, wherever it is
+		# cancel it, or end its session, at any point
 		$runner->done(rand 0.03);
 		$h->{local}->query('SELECT ' . pick('pg_cancel_backend', 'pg_terminate_backend') . '(' . $runner->pid . ')');
 	}
@@ -222,8 +222,8 @@ sub sync
 	return $result;
 }
 
-# Nothing fails any more, and nobody writes: after some runs nothing is left to do,
-# and both sides are what they should be.
+# Without faults and writers, some runs suffice to leave nothing to do, and both sides have
+# the expected rows.
 sub rest_ok
 {
 	my ($h, $what) = @_;
@@ -232,9 +232,9 @@ sub rest_ok
 	my $ok = 1;
 
 	$crm->no_faults;
-	# rows that were refused because of a fault are to be tried again
+	# rows that were refused because of a fault are retried
 	$crm->sql(q{SELECT dataverse.resolve('public.account', 'local')});
-	# without change tracking, only a comparison finds deletions, which is otherwise made once a day
+	# without change tracking, only a comparison finds deletions; it is otherwise made once a day
 	my $call = $h->{tracked} ? $h->{call} : $h->{call} =~ s/\)$/, sweep => '0')/r;
 	for my $n (1 .. 12)
 	{
@@ -323,13 +323,13 @@ sub history
 		provoke($h);
 		sync($h, 1);
 		$crm->dvsim->control('POST', '/_dvsim/clock', { advance => 300 });
-		# and here: without change tracking, versions are followed from one run to the next, and compared after a day
+		# and locally: without change tracking, changes are found by version in each run, and compared after a day
 		$crm->sql(q{UPDATE dataverse.copies SET compared_at = compared_at - interval '5 minutes',
 			marked_at = ARRAY(SELECT at - interval '5 minutes' FROM unnest(marked_at) WITH ORDINALITY AS u (at, n) ORDER BY n)});
-		# a token that expires, as if nothing had run for a week
+		# an expired token, as if no run had taken place for a week
 		$crm->dvsim->control('POST', '/_dvsim/clock', { advance => 8 * 86400 }) if $number % 4 == 2 && $run == int($runs / 2);
 
-		# later edits would hide what became of earlier ones, so there are rests
+		# later edits would hide the fate of earlier ones, so there are pauses
 		$is_last = $run == $runs || time - $began > $patience;
 		next unless $run == $until || $is_last;
 		$checks++;
@@ -339,7 +339,7 @@ sub history
 		$begin->($h->{read}->('account'));
 		$until = $run + pick(2 .. 12);
 	}
-	cmp_ok($met, '>', $played / 20, "$what: edits have met");
+	cmp_ok($met, '>', $played / 20, "$what: some edits were conflicts");
 	note "$what: " . join(', ', map { "$h->{count}{$_} $_" } sort keys %{ $h->{count} });
 	note "$what: $met local writes have met others, $checks times both sides were compared, " . ($h->{filed} // 0) . ' times a row was filed';
 	note "$what: refused: " . join(', ', map { "$h->{refused}{$_} $_" } sort keys %{ $h->{refused} // {} });
