@@ -1,8 +1,7 @@
 # live_check.pl
-#		The check against a live environment (test/live), with a dvsim in the
-#		part of the environment: what it finds, and that it finds what is wrong;
-#		that neither secrets nor rows are left; and that its table of shapes is
-#		what the extension sends.
+#		The check against a live environment (test/live), with a dvsim in place of
+#		the environment: it finds what is wrong, and nothing else; it leaves neither
+#		secrets nor rows; and its table of shapes matches the extension's requests.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -45,20 +44,20 @@ my %settings = (
 	DV_CLIENT_ID => 'app1',
 	DV_CLIENT_SECRET => $secret);
 
-# as verbose as it gets, to look for secrets
+# maximum verbosity, to search for secrets
 $node->init;
 $node->append_conf('postgresql.conf', "log_min_messages = debug2\nlog_statement = all\nlog_min_duration_statement = 0\n");
 $node->start;
 $node->safe_psql('postgres', 'CREATE DATABASE live');
 $node->safe_psql('postgres', 'CREATE DATABASE reference');
 
-# what the seeds have made must survive
+# the seeded rows must survive
 for my $table (@standard)
 {
 	$live->control('POST', "/_dvsim/seed?table=$table&rows=20");
 }
 my %before = rows();
-my $written = '';    # all that any run has printed or reported
+my $written = '';    # all output and reports of the runs
 
 sub rows
 {
@@ -72,7 +71,7 @@ sub arguments
 		'--report', "$dir/report.md", @_, $environment);
 }
 
-# Runs the check; returns its status, and what it printed.
+# Runs the check; returns its status, and its output.
 sub run_check
 {
 	my ($more, %env) = @_;
@@ -87,7 +86,7 @@ sub run_check
 	return ($exit, "$out$err");
 }
 
-# verdicts by step, of what it printed
+# verdicts by step, from its output
 sub verdicts
 {
 	my ($out) = @_;
@@ -103,7 +102,7 @@ sub line_of_shape
 	return $line // '';
 }
 
-# Nothing that was made is left, there or here.
+# Nothing that the check created is left, neither in the environment nor in PostgreSQL.
 sub clean_ok
 {
 	my ($what) = @_;
@@ -113,7 +112,7 @@ sub clean_ok
 	for my $db ('live', 'reference')
 	{
 		is($node->safe_psql($db, q{SELECT count(*) FROM pg_namespace WHERE nspname ~ 'check' UNION ALL SELECT count(*) FROM pg_foreign_server}),
-			"0\n0", "… and database $db has nothing of it");
+			"0\n0", "… and database $db has no objects of the check");
 	}
 	return;
 }
@@ -125,16 +124,16 @@ my @all = ('--tables', join(',', @tables));
 my ($status, $out) = run_check([ @all, '--truncate', 'new_alltypes' ]);
 my %verdict = verdicts($out);
 my @bad = grep { $verdict{$_} ne 'ok' } sort keys %verdict;
-is("@bad", '', 'a dvsim is as a dvsim') or diag $out, -e "$dir/report.md" ? report() : '';
+is("@bad", '', 'a dvsim behaves like a dvsim') or diag $out, -e "$dir/report.md" ? report() : '';
 is($status, 0, '… so the status is 0');
-is(scalar keys %verdict, scalar @Live::Steps::steps, '… and no step was left out');
-like($out, qr/creates about seventy rows in account, contact, task, new_alltypes.*truncates new_alltypes/s, 'it says what it will do');
+is(scalar keys %verdict, scalar @Live::Steps::steps, '… and no step was skipped');
+like($out, qr/creates about seventy rows in account, contact, task, new_alltypes.*truncates new_alltypes/s, 'it announces what it will do');
 for my $shape (Live::Shapes::names())
 {
 	my $wanted = $shape =~ /^token-/ ? qr/^\| \Q$shape\E \| skipped \|/ : qr/^\| \Q$shape\E \| ok \|/;
 	my $line = line_of_shape($shape);
 	next if $line =~ $wanted;
-	fail("the report says of $shape: $line");
+	fail("the report has for $shape: $line");
 }
 like(report(), qr/^- versions: dataverse_fdw \S+, PostgreSQL \d/m, '… and versions');
 like(line_of_shape('create-multiple'), qr/POST accounts\S*CreateMultiple 200 \|.* [-0-9a-f]{36}[ |]/, 'the report has ids of requests');
@@ -150,11 +149,11 @@ like(report(), qr/^- environment: <environment>$/m, '… which says so');
 
 ($status, $out) = run_check([]);
 %verdict = verdicts($out);
-is($status, 0, 'without tables of its own, it needs only those of every environment');
+is($status, 0, 'without tables of its own, it needs only the standard tables');
 is_deeply(
 	[ grep { $verdict{$_} eq 'skipped' } map { $_->[0] } @Live::Steps::steps ],
 	[ map { $_->[0] } grep { grep { !/^(?:bulk|few|tracked)$/ } @{ $_->[1] } } @Live::Steps::steps ],
-	'… and skips what needs others');
+	'… and skips steps that need others');
 like($out, qr/^skipped  elastic +it needs an elastic table, but found none in account, contact, task/m, '… with the reason');
 clean_ok('a run without tables');
 
@@ -174,7 +173,7 @@ sub read_journal
 
 ($status, $out) = run_check([ '--steps', 'token' ], DV_CLIENT_SECRET => undef, DV_CLIENT_ID => 'cert', DV_CLIENT_CERTIFICATE => "$dir/both.pem");
 is($status, 0, 'a certificate') or diag $out;
-like(line_of_shape('token-certificate'), qr/\| ok \|/, '… is a shape of its own');
+like(line_of_shape('token-certificate'), qr/\| ok \|/, '… is a separate shape');
 ($status, $out) = run_check([ '--steps', 'token' ],
 	DV_CLIENT_SECRET => undef, DV_MANAGED_IDENTITY => 'on', DV_TOKEN_URL => $live->base . '/metadata/identity/oauth2/token');
 is($status, 0, 'a managed identity') or diag $out;
@@ -182,20 +181,20 @@ like(line_of_shape('token-identity'), qr/\| ok \|/, '… too');
 
 push @journal, read_journal();
 
-# ---- a key for the time being
+# ---- a temporary key
 
 my $keys = "EntityDefinitions(LogicalName='account')/Keys?\$select=LogicalName";
 my $keys_before = $live->get($keys)->body;
 ($status, $out) = run_check([ '--create-key', '--steps', '^upsert-key' ]);
-is($status, 0, 'a key is made') or diag $out;
+is($status, 0, 'a key is created') or diag $out;
 is_deeply(
 	[ map { /^(ok +upsert-key\S*)/ ? $1 =~ s/ +/ /r : () } split /\n/, $out ],
 	[ map { $_->[0] =~ /^upsert-key/ ? "ok $_->[0]" : () } @Live::Steps::steps ],
 	'… so rows of accounts can be addressed by it');
-is($live->get($keys)->body, $keys_before, '… and is gone afterwards');
+is($live->get($keys)->body, $keys_before, '… and is deleted afterwards');
 clean_ok('a run with a key');
 
-# ---- what is wrong is found
+# ---- errors are found
 
 sub fault
 {
@@ -207,7 +206,7 @@ sub fault
 	my %found = verdicts($out);
 	is($found{ $step =~ s/\$.*//r }, $verdict, $what) or diag $out;
 	like(report(), $like, '… and the report has it');
-	is($status, 1, '… and the status says so');
+	is($status, 1, '… and the status shows it');
 	return;
 }
 
@@ -220,7 +219,7 @@ fault('whoami$|^test-connection', { path => 'WhoAmI', status => 400, code => '0x
 fault('no-job', { path => 'asyncoperations(', status => 400, code => '0x80044331', message => 'too long' },
 	'differs', qr/^### no-job: differs\n.*ERROR \w+ 0x80040217.*ERROR 22001 0x80044331/ms, 'another error than the expected one differs');
 
-# Several at a time: rules, of which the first one that matches acts, and for each step its verdict, what the report has, and a name.
+# Several at a time: the first rule that matches applies; for each step its verdict, its entry in the report, and a name.
 sub faults
 {
 	my ($rules, @cases) = @_;
@@ -236,11 +235,11 @@ sub faults
 		is($found{$step}, $verdict, $what) or diag $out;
 		like(report() =~ /^(### \Q$step\E: .*?)(?=^### |\z)/ms ? $1 : '', $like, '… and the report has it');
 	}
-	is($status, 1, '… and the status says so');
+	is($status, 1, '… and the status shows it');
 	return;
 }
 
-# ids in the order of their texts, say: the names are as long as those of any run
+# ids in the order of their texts, for example: the names are as long as those of any run
 my @other_order = map { { accountid => "11111111-0000-4000-8000-00000000000$_", name => "dataverse-fdw check 00000000 a$_" } } 1 .. 6;
 my $link = $live->base . '/api/data/v9.2/accounts?$select=name&$deltatoken=1';
 my $here = qr/\(same result, different requests\)\n.*^seen:\n.*fetchXml 400$/ms;
@@ -276,7 +275,7 @@ clean_ok('runs with faults');
 
 # ---- quirks
 
-# The steps that a quirk concerns (all, if it is not listed), and the requests that it takes in place of others.
+# The steps that a quirk affects (all, if it is not listed), and the requests that it replaces.
 my %concerned = (
 	'batch-250' => [ '^(?:long|delete$)', qr/^ +POST \$batch 400$/m ],
 	'bulk-disabled' => [
@@ -292,7 +291,7 @@ my %concerned = (
 	'no-metadata-changes' => [ '^(?:import|labels|plain)', qr/^ +GET EntityDefinitions\S*ImageAttributeMetadata\?\$select 200$/m ],
 	'property-values-100' => [ '^(?:count|filter-id|long)', qr/^ +GET accounts\?\S* 400$|^ +POST \$batch 400$/m ]);
 
-# What a quirk leaves out: steps with this need.
+# Steps with this need are skipped under a quirk.
 my %left_out = ('bulk-disabled' => 'bulk', 'limited-read' => 'tracked');
 
 sub steps_with
@@ -303,9 +302,9 @@ sub steps_with
 	return map { $_->[0] } grep { grep { $wanted{$_} } @{ $_->[1] } } @Live::Steps::steps;
 }
 
-is_deeply([ sort keys %concerned ], [ sort { $a cmp $b } Dvsim::harmless_quirks() ], 'it is known what each quirk concerns');
+is_deeply([ sort keys %concerned ], [ sort { $a cmp $b } Dvsim::harmless_quirks() ], 'the affected steps of each quirk are known');
 
-# The result is the same under each, although it may take other requests.
+# The result is the same under each quirk, although the requests may differ.
 read_journal();
 for my $quirks ((map { [$_] } Dvsim::harmless_quirks()), [ Dvsim::harmless_quirks() ])
 {
@@ -327,9 +326,9 @@ for my $quirks ((map { [$_] } Dvsim::harmless_quirks()), [ Dvsim::harmless_quirk
 	my @requests = read_journal();
 	push @journal, @requests;
 	like(report(), $bite, '… by other requests') if $bite;
-	cmp_ok(scalar(grep { $_->{target} =~ /\bContainValues\b/ && $_->{status} == 200 } @requests), '>', 3, '… after asking again')
+	cmp_ok(scalar(grep { $_->{target} =~ /\bContainValues\b/ && $_->{status} == 200 } @requests), '>', 3, '… after a retry')
 	  if $name =~ /full-text/;
-	is($status, $out =~ /^differs/m ? 1 : 0, '… and the status says whether there were other requests');
+	is($status, $out =~ /^differs/m ? 1 : 0, '… and the status shows whether requests differed');
 }
 $live->quirks();
 clean_ok('runs under quirks');
@@ -357,8 +356,8 @@ for my $case (
 	local %ENV = (%ENV, %settings);
 
 	IPC::Run::run([ "$top/test/live/run", 'other.crm.dynamics.com' ], '<', \undef, '>', \$out, '2>', \$err);
-	isnt($?, 0, 'so it is by the script that sets it up');
-	is($out, '', '… before it makes anything');
+	isnt($?, 0, 'and so it is by the script that prepares it');
+	is($out, '', '… before it creates anything');
 	like($err, qr/not for "other\.crm\.dynamics\.com"/, '… with the reason');
 }
 
@@ -404,14 +403,14 @@ like(report(), qr/^- incomplete: interrupted$/m, '… is in the report');
 clean_ok('Ctrl-C');
 interrupt('KILL');
 my %now = rows();
-cmp_ok($now{account}, '>', $before{account}, 'a run that is killed leaves rows');
+cmp_ok($now{account}, '>', $before{account}, 'a killed run leaves rows');
 # its sessions end by themselves
 $node->poll_query_until('postgres', q{SELECT count(*) = 0 FROM pg_stat_activity WHERE datname IN ('live', 'reference')});
 ($status, $out) = run_check([ '--clean', '--tables', join ',', @tables ]);
-is($status, 0, '… which are removed by another command') or diag $out;
+is($status, 0, '… which another command removes') or diag $out;
 %now = rows();
 is_deeply(\%now, \%before, '… all of them');
-is($node->safe_psql('live', 'SELECT count(*) FROM pg_foreign_server'), 0, '… and what is left in the database');
+is($node->safe_psql('live', 'SELECT count(*) FROM pg_foreign_server'), 0, '… and the objects in the database');
 $node->safe_psql('reference', q{DROP SERVER IF EXISTS x});
 
 # ---- secrets
@@ -419,16 +418,16 @@ $node->safe_psql('reference', q{DROP SERVER IF EXISTS x});
 my $log = slurp_file($node->logfile);
 my $escaped = 'Geheim%2B4711%2F%C3%A4%3D';
 unlike($log, qr/\Q$secret\E|$escaped|BEGIN (?:RSA )?PRIVATE/, 'no secret is in the log of the server');
-like($log, qr/Dataverse answered/, '… which has all else');
-unlike($written, qr/\Q$secret\E|$escaped|Bearer|BEGIN (?:RSA )?PRIVATE/, '… nor in what the runs have printed and reported');
-cmp_ok(length $written, '>', 100_000, '… which is a lot');
+like($log, qr/Dataverse answered/, '… which is complete otherwise');
+unlike($written, qr/\Q$secret\E|$escaped|Bearer|BEGIN (?:RSA )?PRIVATE/, '… nor in the output and reports of the runs');
+cmp_ok(length $written, '>', 100_000, '… which are long');
 my $answers = join '', $log =~ /(Dataverse answered .*)/g;
 unlike($answers, qr/dataverse-fdw check|\?\S*=/, 'the log has the shapes of addresses, and no values');
-like($answers, qr/GET accounts\?\$select&\$filter&\$orderby with HTTP status 200, request id [-0-9a-f]{36}/, '… of requests that were accepted');
+like($answers, qr/GET accounts\?\$select&\$filter&\$orderby with HTTP status 200, request id [-0-9a-f]{36}/, '… of accepted requests');
 
 # ---- the table of shapes
 
-# Each step sends what it declares, and nothing is sent that is no shape.
+# Each step sends what it declares, and every request has a shape.
 my $side = Live::Side->new(
 	settings => Live::Settings->simulator($reference->base),
 	db => $node->connstr('reference'),
@@ -467,16 +466,16 @@ for my $step (@Live::Steps::steps)
 	my @missing = grep { !$found{$_} && !$token_elsewhere{$_} } @$shapes;
 	is("@missing", '', "step $name sends what it declares");
 }
-is(join("\n", map { "$_ in step $unknown{$_}" } sort keys %unknown), '', 'each request is of shapes that are in the table');
+is(join("\n", map { "$_ in step $unknown{$_}" } sort keys %unknown), '', 'the shapes of each request are in the table');
 is(join(' ', grep { !$sent{$_} && !$token_elsewhere{$_} } Live::Shapes::names()), '', '… and each shape has been sent');
 $side->tear_down;
 
-# what the environment got in runs with other tokens, and under quirks
+# the requests of runs with other tokens, and under quirks
 %unknown = ();
 my %seen;
 for my $request (@journal)
 {
-	# most differ from others in ids only
+	# most differ from others only in ids
 	my $same = join "\n", @{$request}{qw(method target body)}, %{ $request->{headers} }{ sort keys %{ $request->{headers} } };
 	$same =~ s/[0-9a-f]{8}-[-0-9a-f]{27}|(?<![0-9A-Za-z])[0-9a-f]{8}(?![0-9a-z])|(?<=%20)[0-9a-f]{8}//g;
 	next if $seen{$same}++;
@@ -486,10 +485,10 @@ for my $request (@journal)
 	delete @token_elsewhere{ keys %$known };
 	@unknown{@strange} = (1) x @strange;
 }
-is(join(' ', sort keys %token_elsewhere), '', '… as have those of other ways to get a token');
-is(join("\n", sort keys %unknown), '', '… and none is sent in another way that is not in the table');
+is(join(' ', sort keys %token_elsewhere), '', '… including other ways to get a token');
+is(join("\n", sort keys %unknown), '', '… and no request has another form');
 
-# A piece of FetchXML that is new, and what is no FetchXML.
+# A new part of FetchXML, and malformed FetchXML.
 my %xml = (
 	"<fetch><entity name='account'><attribute name='name'/></entity></fetch>" => '',
 	"<fetch no-lock='true'><entity name='account'><attribute name='name'/></entity></fetch>" => 'fetch: fetch no-lock=true',
@@ -508,21 +507,21 @@ is_deeply(
 		} keys %xml
 	},
 	\%xml,
-	'FetchXML is taken apart by element and attribute');
+	'FetchXML is split by element and attribute');
 
 my ($strange) = (Live::Shapes::shapes_of({
 	method => 'GET', target => "/api/data/v9.2/accounts?\$select=name&\$filter=name%20like%20'x'", body => '',
 	headers => { 'X-New' => 1 } }))[1];
-is($strange, 'header: x-new: 1', 'a piece that is new has no shape');
+is($strange, 'header: x-new: 1', 'a new part has no shape');
 my @encoded = (Live::Shapes::shapes_of({
 	method => 'POST', target => '/api/data/v9.2/accounts/Microsoft.Dynamics.CRM.UpsertMultiple', headers => {},
 	body => q({"Targets":[{"@odata.id":"accounts(accountnumber='a%20b')"}]}) }))[ 1 .. 1 ];
 is("@encoded", 'reference: accounts(KEY) encoded', '… nor has a key that is encoded in a body');
 my %declared = map { $_ => 1 } map { @{ $_->[2] } } @Live::Steps::steps;
-is(join(' ', grep { !$declared{$_} } Live::Shapes::names()), '', 'each shape is exercised by a step');
+is(join(' ', grep { !$declared{$_} } Live::Shapes::names()), '', 'each shape is sent by a step');
 
 my ($documented) = slurp_file("$top/test/live/README.md") =~ /^(\| shape \| request .*?)\n\n/ms;
-is($documented, join("\n", Live::Shapes::table(@Live::Steps::steps)), 'test/live/README.md has the table (test/live/check --table prints it)');
+is($documented, join("\n", Live::Shapes::table(@Live::Steps::steps)), 'test/live/README.md contains the table (test/live/check --table prints it)');
 
 $node->stop('fast');
 ok($live->stop, 'the environment ends cleanly');

@@ -1,6 +1,6 @@
 # Report.pm
-#		What the check found out: a line for each step while it runs, and a
-#		report with a line for each shape that can be attached to an issue.
+#		The results of the check: a line for each step while it runs, and a report
+#		with a line for each shape that can be attached to an issue.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -14,14 +14,14 @@ use Live::Shapes;
 # from good to bad
 my %rank = (skipped => 0, ok => 1, differs => 2, failed => 3);
 
-# file => where to write it, secrets => texts, names => pairs of text and what stands for it
+# file => path of the report, secrets => texts, names => pairs of text and replacement
 sub new
 {
 	my ($class, %arg) = @_;
 	return bless { %arg, steps => [], head => [] }, $class;
 }
 
-# Nothing is written but through this.
+# All output goes through this function.
 sub scrub
 {
 	my ($self, $text) = @_;
@@ -49,7 +49,7 @@ sub head
 	return;
 }
 
-# Either skipped, with the reason, or with what was expected and seen.
+# Either skipped, with the reason, or with the expected and actual result.
 sub step
 {
 	my ($self, $name, $shapes, $verdict, $expected, $seen) = @_;
@@ -62,7 +62,7 @@ sub step
 	}
 	else
 	{
-		# the same result by other requests is worth knowing, but harmless
+		# the same result by other requests is worth a note, but harmless
 		$step{harmless} = $verdict eq 'differs' && $expected->{text} eq $seen->{text};
 		@step{qw(expected seen)} = ($expected, $seen);
 		$self->say(sprintf "%-8s %s%s\n", $verdict, $name, $step{harmless} ? ' (same result, different requests)' : '');
@@ -81,7 +81,7 @@ sub cell
 	return $text =~ s/\|/\\|/gr;
 }
 
-# What a step got, in short: what it printed if that is the point, and its requests.
+# A summary of a step's result: its output if relevant, and its requests.
 sub digest
 {
 	my ($step, $which) = @_;
@@ -102,7 +102,7 @@ sub table
 		  grep { grep { $_ eq $shape } @{ $_->{shapes} } } @{ $self->{steps} };
 		my $step = $steps[0];
 
-		# the only way to send some shapes is another way to get a token, or a table that this environment lacks
+		# some shapes are only sent with another kind of token, or for a table that this environment lacks
 		push @lines, !$step
 		  ? "| $shape | skipped | | no step sends it with these settings | | |"
 		  : $step->{reason} ? "| $shape | skipped | | " . cell($step->{reason}, 160) . " | | $step->{name} |"
@@ -133,7 +133,7 @@ sub details
 	return @lines;
 }
 
-# Writes the report; returns true if all was as expected.
+# Writes the report; returns true if all results were as expected.
 sub finish
 {
 	my ($self) = @_;

@@ -1,7 +1,7 @@
 # Session.pm
-#		A psql that stays: takes statements and returns their output and messages.
+#		A persistent psql: takes statements and returns their output and messages.
 #
-# Statements go through a pipe, so that none of them is ever on a command line.
+# Statements go through a pipe, so that none of them appears on a command line.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -14,7 +14,7 @@ use IO::Select;
 use IPC::Open3;
 use Symbol qw(gensym);
 
-# conninfo may be empty: then the variables PG… and the defaults of libpq say where.
+# conninfo may be empty: then the variables PG… and the defaults of libpq apply.
 sub new
 {
 	my ($class, $conninfo) = @_;
@@ -30,7 +30,7 @@ sub connect
 	my $err = gensym;
 	my %environment = %ENV;
 
-	# what is given in full is not mixed with the variables of the caller
+	# explicit settings are not mixed with the variables of the caller
 	if (length $self->{conninfo})
 	{
 		delete @environment{ grep { /^PG/ } keys %environment };
@@ -46,7 +46,7 @@ sub connect
 
 sub alive { return $_[0]{alive}; }
 
-# Returns what was printed, and the messages.
+# Returns the output and the messages.
 sub run
 {
 	my ($self, $sql) = @_;
@@ -74,7 +74,7 @@ sub run
 	return @text{ 'out', 'err' };
 }
 
-# As run, but without command tags, and dies of an error.
+# Like run, but without command tags, and dies on an error.
 sub must
 {
 	my ($self, $sql) = @_;
@@ -86,7 +86,7 @@ sub must
 	return $out;
 }
 
-# Cancels what is under way, and ends psql.
+# Cancels the current statement, and ends psql.
 sub close
 {
 	my ($self) = @_;

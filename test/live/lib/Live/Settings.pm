@@ -89,7 +89,7 @@ sub first_line
 	return $line;
 }
 
-# Secrets travel to all of these addresses.
+# The secrets are sent to all of these addresses.
 sub check
 {
 	my ($self) = @_;
@@ -109,7 +109,7 @@ sub check
 	return;
 }
 
-# The name that the caller has to give: the host, with its port if it has one.
+# The name that the caller must give: the host, with its port if any.
 sub environment
 {
 	my ($self) = @_;
@@ -119,7 +119,7 @@ sub environment
 
 sub get { my ($self, $name) = @_; return $self->{value}{$name}; }
 
-# What must not appear anywhere, also as it is written in a form.
+# Texts that must not appear anywhere, including their URL-encoded form.
 sub secrets
 {
 	my ($self) = @_;
@@ -129,7 +129,7 @@ sub secrets
 	return @secrets, @encoded;
 }
 
-# What tells whose environment this is.
+# Texts that identify the owner of the environment.
 sub names
 {
 	my ($self) = @_;

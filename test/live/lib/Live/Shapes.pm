@@ -1,12 +1,12 @@
 # Shapes.pm
 #		The shapes of requests that the extension sends: one line for each, with
-#		its source, and what takes a request of dvsim's journal apart.
+#		its source, and the code that splits a request of dvsim's journal.
 #
-# A request consists of pieces, and each piece is of a kind: the request line,
-# a part of a $batch, an option, an operator or a literal of a filter, an element or
-# an attribute of FetchXML, a header, a member of a body.  Each piece of each
-# request must match a shape of its kind, so a piece that is new cannot be
-# forgotten here (test/t/live/live_check.pl, test/t/read/differential_joins.pl).
+# A request consists of pieces, and each piece is of a kind: the request line, a part of a
+# $batch, an option, an operator or a literal of a filter, an element or an attribute of
+# FetchXML, a header, a member of a body.  Each piece of each request must match a shape of
+# its kind, so a new piece cannot be missed here (test/t/live/live_check.pl,
+# test/t/read/differential_joins.pl).
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -21,11 +21,11 @@ my $learn = 'https://learn.microsoft.com/power-apps/developer/data-platform';
 my $entra = 'https://learn.microsoft.com/entra/identity';
 my $fetch = "$learn/fetchxml";
 
-# what stands for values in a line: ID, KEY (of an alternate key), '…', and the name of a set
+# placeholders for values in a line: ID, KEY (of an alternate key), '…', and the name of a set
 my $set = qr/[A-Za-z_]\w*/;
 my $message = qr/Microsoft\.Dynamics\.CRM\./;
 
-# name, kind, what it matches, the request for people, source: page, or "inferred" and why
+# name, kind, pattern, the request in readable form, source: page, or "inferred" and the reason
 my @shapes = (
 
 	# ---- tokens
@@ -127,7 +127,7 @@ my @shapes = (
 		'GET SET?$select=ID,createdon&$filter=ID eq … or ID eq …', "$learn/webapi/query/filter-rows" ],
 	[ 'fetchxml', 'request', qr{^GET $set\?fetchXml=…(?:&partitionId=[^&]*)?$}, 'GET SET?fetchXml=…', "$fetch/retrieve-data" ],
 
-	# ---- FetchXML: elements in their parents, attributes, and values where there are few
+	# ---- FetchXML: elements in their parents, attributes, and values if there are few
 	[ 'fetch-columns', 'fetch', qr{^(?:<fetch>|<fetch><entity>|entity name|<(?:entity|link-entity)><attribute>|attribute name)$},
 		'`<entity name>`, `<attribute name>`', "$fetch/select-columns" ],
 	[ 'fetch-alias', 'fetch', qr{^attribute alias$}, '`<attribute alias>`', "$fetch/select-columns" ],
@@ -230,7 +230,7 @@ sub table
 		} @shapes);
 }
 
-# ---------------------------------------------------------------- taking requests apart
+# ---------------------------------------------------------------- splitting requests
 
 my $guid = qr/[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}/;
 
@@ -253,7 +253,7 @@ sub shape_of
 	return $text;
 }
 
-# Path and options, each decoded, so that an "&" in a value does not separate.
+# Path and options, each decoded after splitting, so that an "&" in a value does not separate.
 sub line_of
 {
 	my ($method, $target) = @_;
@@ -263,12 +263,12 @@ sub line_of
 	$path = shape_of(decoded($path));
 	$path =~ s/^(EntityDefinitions)\(KEY\)/$1(LogicalName='…')/;
 	$path =~ s/^(Retrieve\w+)\(KEY\)/$1/;
-	# its pieces tell what is in it
+	# its pieces describe its content
 	my @shown = map { s/^(fetchXml=).*/$1…/sr } map { $path =~ /^RetrieveMetadataChanges\b/ ? s/^(\@p1=)\{.*\}$/$1\{…\}/sr : $_ } @options;
 	return ("$method $path" . (@shown ? '?' . join('&', @shown) : ''), @options);
 }
 
-# Each condition as its operators and literals; what is left over is an operator of no shape.
+# Each condition as its operators and literals; the rest is an operator without a shape.
 sub filter_pieces
 {
 	my ($filter) = @_;
@@ -288,7 +288,7 @@ sub filter_pieces
 	return @pieces;
 }
 
-# What a query of definitions asks for, by its members.
+# The members of a query for definitions.
 sub definition_pieces
 {
 	my ($json) = @_;
@@ -310,14 +310,14 @@ sub definition_pieces
 	return @pieces;
 }
 
-# attributes of FetchXML whose values are few
+# attributes of FetchXML with few values
 my %listed = map { $_ => 1 } (
 	(map { "fetch $_" } qw(aggregate distinct useraworderby no-lock returntotalrecordcount latematerialize datasource options)),
 	(map { "attribute $_" } qw(aggregate groupby dategrouping usertimezone distinct rowaggregate)),
 	(map { "link-entity $_" } qw(link-type intersect)),
 	'filter type', 'filter hint', 'condition operator', 'order descending');
 
-# Each element with its parent, and each attribute.  What is no XML of this kind is a piece of no shape.
+# Each element with its parent, and each attribute.  Malformed XML is a piece without a shape.
 sub fetch_pieces
 {
 	my ($xml) = @_;
@@ -349,7 +349,7 @@ sub option_pieces
 
 	for my $option (@_)
 	{
-		# text that contains any character is '…' by now
+		# text that contains any character has been replaced by '…'
 		if ($option =~ /^\$filter=(.*)/s) { push @pieces, filter_pieces($1) }
 		elsif ($option =~ /^\$apply=filter\((.*)\)\/aggregate/s) { push @pieces, filter_pieces($1) }
 		elsif ($option =~ /^\@p1=(\{.*\})$/s) { push @pieces, definition_pieces($1) }
@@ -394,7 +394,7 @@ sub body_pieces
 		my $kind = ref $member eq 'ARRAY' ? 'array' : ref $member eq 'HASH' ? 'object' : JSON::PP::is_bool($member) ? 'boolean'
 		  : !defined $member ? 'null' : JSON::PP->new->allow_nonref->encode($member) =~ /^"/ ? 'string' : 'number';
 
-		# in bodies, nothing is percent-encoded: a value that is would be another one
+		# in bodies, nothing is percent-encoded: an encoded value would be a different one
 		my $code = ($member // '') =~ /%[0-9A-Fa-f]{2}/ ? ' encoded' : ($member // '') =~ /[^\x21-\x7e]/ ? ' unencoded' : '';
 
 		if ($name eq '@odata.id') { push @pieces, [ reference => shape_of($member) . $code ] }
@@ -409,7 +409,7 @@ sub body_pieces
 	return @pieces;
 }
 
-# A $batch; its change set is a batch in it.
+# A $batch; its change set is a nested batch.
 sub batch_pieces
 {
 	my ($body, $boundary) = @_;
@@ -467,7 +467,7 @@ sub pieces
 	return @pieces;
 }
 
-# The names of the shapes of a request, and the pieces that have none.
+# The names of the shapes of a request, and its pieces without a shape.
 sub shapes_of
 {
 	my ($request) = @_;

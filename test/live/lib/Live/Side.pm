@@ -1,6 +1,6 @@
 # Side.pm
-#		One of the two environments that are compared: its foreign server, the
-#		tables that take part, and what a step prints when it runs there.
+#		One of the two environments that are compared: its foreign server, its
+#		tables, and the output of a step in it.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -34,7 +34,7 @@ sub new
 sub session { return $_[0]{session}; }
 sub settings { return $_[0]{settings}; }
 
-# Replaces what stands in braces.
+# Replaces placeholders in braces.
 sub fill
 {
 	my ($self, $sql) = @_;
@@ -62,7 +62,7 @@ sub id
 
 # ---------------------------------------------------------------- beginning and end
 
-# PostgreSQL must not log the statement that has the secrets.
+# PostgreSQL must not log the statement that contains the secrets.
 sub keep_secrets
 {
 	my ($self) = @_;
@@ -137,8 +137,8 @@ END
 	return;
 }
 
-# An alternate key of account.accountnumber, for environments without any.  The
-# service builds its index in the background.
+# An alternate key of account.accountnumber, for environments without one.  The service builds
+# its index in the background.
 sub create_key
 {
 	my ($self) = @_;
@@ -174,7 +174,7 @@ sub drop_keys
 	return;
 }
 
-# What plays a role in the steps, looked for when the first one needs it; undef if there is nothing.
+# An object that the steps refer to, looked up when first needed; undef if none exists.
 sub role
 {
 	my ($self, $name) = @_;
@@ -196,7 +196,7 @@ sub role
 	return $self->{role}{$name};
 }
 
-# What the environment lacks for a step, or undef.
+# What a step needs and the environment lacks, or undef.
 sub lacks
 {
 	my ($self, @needs) = @_;
@@ -212,7 +212,7 @@ sub lacks
 	return;
 }
 
-# What the extension knows of our copies and pushes, when their tables go.
+# The state of our copies and pushes in the extension, when their tables are dropped.
 sub forget
 {
 	my ($self, $schemas) = @_;
@@ -224,7 +224,7 @@ sub forget
 	return;
 }
 
-# Deletes our rows: those of this run, or of all runs.  Returns what is left, as text, or ''.
+# Deletes our rows: those of this run, or of all runs.  Returns the rest, as text, or ''.
 sub delete_rows
 {
 	my ($self, $tag) = @_;
@@ -245,7 +245,7 @@ sub delete_rows
 	return join '; ', @left;
 }
 
-# Removes everything that was made here and there.
+# Removes everything that was created, in the environment and in PostgreSQL.
 sub tear_down
 {
 	my ($self, $tag) = @_;
@@ -255,7 +255,7 @@ sub tear_down
 	eval {
 		$self->{session} = Live::Session->new($self->{db});
 		$self->{session}->run('SET client_min_messages = warning;');
-		# before it is ready, it has made no rows
+		# before it is ready, it has created no rows
 		if ($self->{ready})
 		{
 			$left = $self->delete_rows($tag // $self->{tag});
@@ -276,7 +276,7 @@ sub tear_down
 	return;
 }
 
-# Drops what killed runs have left in the database.
+# Drops objects in the database that killed runs have left.
 sub drop_leftovers
 {
 	my ($self) = @_;
@@ -292,9 +292,8 @@ sub drop_leftovers
 
 # ---------------------------------------------------------------- a step
 
-# Runs a step.  Returns text (what it prints), trail (the requests, each once), ids (of the
-# requests), messages, and failed.
-# The names of tables that play a role in the step are masked.
+# Runs a step.  Returns text (its output), trail (the requests, each once), ids (of the
+# requests), messages, and failed.  The names of the step's tables are masked.
 sub run
 {
 	my ($self, $sql, @roles) = @_;
@@ -305,7 +304,7 @@ sub run
 	{
 		if ($entry =~ /^DEBUG:  \w+: Dataverse answered (.*) with HTTP status (\d+), request id (\S+)$/m)
 		{
-			# what is repeated is no part of the comparison
+			# repetitions are not compared
 			$trail{"$1 $2"} = 1 unless $2 == 429 || $2 == 401 || $2 >= 500;
 			push @ids, $3;
 			push @messages, "$1: HTTP status $2" if $2 == 429 || $2 == 401 || $2 >= 500;
@@ -339,7 +338,7 @@ sub run
 	};
 }
 
-# What differs from run to run and from one environment to the other.
+# Masks text that varies from run to run and between environments.
 sub mask
 {
 	my ($self, $text, @tables) = @_;
