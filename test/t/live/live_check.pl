@@ -246,6 +246,10 @@ my $here = qr/\(same result, different requests\)\n.*^seen:\n.*fetchXml 400$/ms;
 
 faults(
 	[
+		# Ranges are asked for only if the order of ids has been proven before the last page has come; so the proof
+		# is spared by the rules below, also where it compares with "ge", and pages come late.
+		{ path => '$select=accountid&$filter=accountid%20eq', action => 'delay', delay_ms => 1 },
+		{ path => '&$skiptoken=', action => 'delay', delay_ms => 200 },
 		{ path => "aggregate%3D'min'", status => 200, body => { value => [ { c0 => '31.12.2001', c1 => '31.12.2001', c2 => 8 } ] } },
 		{ path => "usertimezone%3D'false'", status => 200, body => { value => [ { c0 => 2026, c1 => 3, c2 => 1, c3 => 3 } ] } },
 		{ path => "aggregate%3D'true'", status => 400, code => '0x80040216', message => 'no groups' },
@@ -263,7 +267,8 @@ faults(
 	[ 'group-month', 'differs', qr/^    2026-03-01 00:00:00\+00\|/m, 'months of another time zone' ],
 	[ 'aggregate-date', 'failed', qr/ERROR/, 'dates in another form' ],
 	[ 'id-order', 'differs', qr/^seen:\n.*^    a1 a2 a3 a4 a5 a6$/ms, 'another order of ids' ],
-	[ 'id-order-fetchxml', 'differs', qr/^seen:\n.*^    a1 a2 a3 a4 a5 a6$/ms, '… in FetchXML' ]);
+	[ 'id-order-fetchxml', 'differs', qr/^seen:\n.*^    a1 a2 a3 a4 a5 a6$/ms, '… in FetchXML' ],
+	[ 'ranges', 'failed', qr/in an unexpected order/, 'rows that are not of the range that was asked for' ]);
 faults(
 	[
 		{ path => '$deltatoken', status => 200, body => { '@odata.deltaLink' => $link, value => [] } },
