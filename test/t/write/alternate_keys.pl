@@ -1,7 +1,7 @@
 # alternate_keys.pl
 #		Rows that are upserted by alternate keys of all types and with any
-#		characters: the row that is made is the row that is found, also when
-#		answers are lost, and when others upsert the same keys.
+#		characters: the row that is created is the row that is found, even if
+#		answers are lost, and if others upsert the same keys.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -86,7 +86,7 @@ sub empty
 
 # ---- all types and characters
 
-# the service admits no other control characters
+# the service accepts no other control characters
 my @characters = ((map { chr } 9, 10, 13, 32 .. 126), '€', '😀');
 my @texts = ((map { "a${_}b" } grep { !/[A-Z]/ } @characters),
 	'A%23000143', 'a%20b', 'zä', "it's", "''", "'", 'say "x"', 'a,b)=(c', 'back\\slash', 'x' x 300, '€' x 100, 'a/b?c=d&e#f');
@@ -137,13 +137,13 @@ for my $table ('lab_sample', 'lab_plain')
 empty();
 my $sql = "INSERT INTO dv.TABLE (lab_text, lab_name) VALUES ('plain', 'n'), ('1/2', 'n')";
 my @upserts = ('POST $batch', ('POST lab_samples/UpsertMultiple') x 2);
-is_deeply([ sort @{ lines(sent($sql =~ s/TABLE/lab_sample/r)) } ], \@upserts, 'rows are looked for, and upserted');
+is_deeply([ sort @{ lines(sent($sql =~ s/TABLE/lab_sample/r)) } ], \@upserts, 'rows are looked up, and upserted');
 is_deeply(
 	[ sort @{ lines(sent($sql =~ s/TABLE/lab_sample/r)) } ],
 	[ 'POST $batch', 'POST lab_samples/UpdateMultiple', 'POST lab_samples/UpsertMultiple' ],
 	'… or updated');
 is_deeply(lines(sent("INSERT INTO dv.lab_sample (lab_text, lab_name) VALUES (repeat('é', 100), 'n')")),
-	['POST lab_samples/UpsertMultiple'], 'a body has room for longer keys');
+	['POST lab_samples/UpsertMultiple'], 'a body can contain longer keys');
 for my $value ("repeat('é', 100)", "E'a\\tb'", "'a#b'")
 {
 	my ($bulk, @r) = sent("INSERT INTO dv.lab_plain (lab_text, lab_name) VALUES ($value, 'n')");
@@ -157,22 +157,22 @@ my (undef, $single) = sent("INSERT INTO dv.lab_plain (lab_text, lab_name) VALUES
 like($single->{body}, qr{\r\nPATCH /api/data/v9\.2/lab_plains\(lab_text='it''s%20%22%C3%A4%22'\) HTTP/1\.1\r\n}, 'a request line is encoded');
 like($single->{body}, qr{\r\n\{"lab_name":"n"\}\r\n}, '… and the key is not in the body');
 
-# ---- keys that differ here and are the same for the service
+# ---- keys that PostgreSQL distinguishes and the service does not
 
 empty();
 $crm->sql("INSERT INTO dv.lab_sample (lab_text, lab_name) VALUES ('a/b', '1'), ('A/B', '2'), ('á/b', '3')");
-is($crm->sql("SELECT count(*), max(lab_text) FROM dv.lab_sample"), '1|a/b', 'one row is made for them');
+is($crm->sql("SELECT count(*), max(lab_text) FROM dv.lab_sample"), '1|a/b', 'one row is created for them');
 $crm->sql("INSERT INTO dv.lab_sample (lab_text, lab_name) VALUES ('A/b', 'x'), ('a/B', 'y')");
-is($crm->sql("SELECT lab_text, lab_name FROM dv.lab_sample"), 'a/b|y', '… and changed in their order, but for its key');
+is($crm->sql("SELECT lab_text, lab_name FROM dv.lab_sample"), 'a/b|y', '… and updated in order, except for its key');
 
-# ---- such keys in requests under way
+# ---- such keys in concurrent requests
 
 # The first batch of ten rows arrives after the second, unless the second waits for it.
 sub overtaken
 {
 	my ($table, $column, $type, $older, $newer, $filler) = @_;
 
-	# times have colons, so their rows are looked for, too
+	# times have colons, so their rows are looked up as well
 	$crm->fault(path => $older =~ m{/|:} ? '$batch' : 'UpsertMultiple', action => 'reset_before_commit');
 	$crm->sql("SET dataverse_fdw.batch_size = 10;
 		INSERT INTO dv.$table ($column, lab_name) SELECT CASE n WHEN 1 THEN $older WHEN 11 THEN $newer ELSE $filler END::$type,
@@ -205,14 +205,14 @@ $crm->no_faults;
 is($crm->sql("SELECT count(*), max(lab_name) FILTER (WHERE lab_b = 1) FROM dv.lab_sample"), '19|row 11', 'a text in a key of two columns');
 empty();
 $crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_mass')");
-is(overtaken('lab_sample', 'lab_mass', 'numeric', '1.50', '1.5', "n * 10"), 'newer', 'numbers with other zeros');
+is(overtaken('lab_sample', 'lab_mass', 'numeric', '1.50', '1.5', "n * 10"), 'newer', 'numbers with different trailing zeros');
 empty();
 $crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_moment')");
 is(overtaken('lab_sample', 'lab_moment', 'timestamptz', "timestamptz '2026-01-31 10:00:00+00'", "timestamptz '2026-01-31 11:00:00.25+01'", "timestamptz '2026-02-01' + n * interval '1 s'"),
 	'newer', 'times with fractions of a second');
 $crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_text')");
 
-# keys that differ for the service do not wait for each other
+# keys that the service distinguishes do not wait for each other
 for my $alphabet ([ 'ASCII', '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ' ], [ 'Greek', join('', map { chr } 0x3b1 .. 0x3c1) ],
 	[ 'Cyrillic', join('', map { chr } 0x430 .. 0x438, 0x43a .. 0x44f) ], [ 'Chinese', join('', map { chr } 0x4e00 .. 0x4e1f) ], [ 'Hangul', join('', map { chr 0xac00 + 28 * 21 * $_ } 0 .. 18) ],
 	[ 'Katakana', join('', map { chr } 0x30ca .. 0x30ce, 0x30de .. 0x30e2, 0x30e9 .. 0x30ed) ])
@@ -242,12 +242,12 @@ $crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_name')
 $crm->sql("SET dataverse_fdw.insert_mode = 'create'; INSERT INTO dv.lab_sample (lab_name) VALUES ('no/key'), ('no/key')");
 (undef, undef, $said) = $crm->node->psql('postgres', "INSERT INTO dv.lab_sample (lab_name, lab_count) VALUES ('no/key', 1)");
 like($said, qr/ERROR: .*more than one row has this key\n.*\nHINT:  Name the columns of an alternate key of the table, in option "upsert_key"/,
-	'columns that are no key are noticed');
+	'columns that are not a key are detected');
 $crm->sql("ALTER FOREIGN TABLE dv.lab_sample OPTIONS (SET upsert_key 'lab_text')");
 empty();
 $crm->sql("INSERT INTO dv.lab_sample (lab_text, lab_count) VALUES ('taken', 5)");
 (undef, undef, $said) = $crm->node->psql('postgres', "INSERT INTO dv.lab_sample (lab_text, lab_count) VALUES ('other/key', 5)");
-like($said, qr/ERROR: .*lab_sample_count violated/, 'a duplicate of another key is an error in the end');
+like($said, qr/ERROR: .*lab_sample_count violated/, 'a duplicate of another key is finally an error');
 is($crm->sql("SELECT string_agg(lab_text, ' ') FROM dv.lab_sample"), 'taken', '… and changes nothing');
 
 # ---- lost answers
@@ -267,16 +267,16 @@ for my $case (
 	$crm->sql("INSERT INTO dv.$table (lab_text, lab_name) $rows");
 	$crm->no_faults;
 	is($crm->sql("SELECT count(*), count(DISTINCT lab_text) FROM dv.$table WHERE lab_name = 'lost ' || substr(lab_text, 3)"),
-		'40|40', "$table: $action of $path loses and doubles nothing");
+		'40|40', "$table: $action of $path loses or duplicates no row");
 	is($crm->sql("SELECT count(*) FROM dv.$table"), '40', '… at all');
 }
 $crm->fault(path => '$batch', batch_part => 3, status => 429, code => '0x80072322', retry_after => 0, times => 2);
 empty();
 $crm->sql("INSERT INTO dv.lab_sample (lab_text, lab_name) $rows");
 $crm->no_faults;
-is($crm->sql("SELECT count(*) FROM dv.lab_sample"), '40', 'a query that is throttled is repeated');
+is($crm->sql("SELECT count(*) FROM dv.lab_sample"), '40', 'a throttled query is retried');
 
-# ---- a collation by which more keys are equal than are known here finds the same row twice
+# ---- a collation that equates more keys than we know finds the same row twice
 
 empty();
 $crm->sql("INSERT INTO dv.lab_sample (lab_text, lab_name) VALUES ('h/1', 'old')");
@@ -286,9 +286,9 @@ my $found = "--found\r\nContent-Type: application/http\r\nContent-Transfer-Encod
 $crm->fault(path => '$batch', status => 200, body => $found x 2 . "--found--\r\n",
 	headers => { 'Content-Type' => 'multipart/mixed; boundary=found' });
 is_deeply(lines(sent("INSERT INTO dv.lab_sample (lab_text, lab_name) VALUES ('h/1', 'first'), ('h/2', 'second')")),
-	[ ('POST $batch') x 2 ], 'a row that is meant twice is not updated by one bulk message');
+	[ ('POST $batch') x 2 ], 'a row that occurs twice is not updated by one bulk message');
 $crm->no_faults;
-is($crm->sql('SELECT count(*), min(lab_name) FROM dv.lab_sample'), '1|second', '… which would leave out the second update');
+is($crm->sql('SELECT count(*), min(lab_name) FROM dv.lab_sample'), '1|second', '… which would drop the second update');
 
 # ---- a $batch of queries that is too long
 
@@ -300,10 +300,10 @@ for my $table ('lab_sample', 'lab_plain')
 		. join('; ', map { "INSERT INTO dv.$table (lab_text, lab_name) SELECT 'q/' || i % 600, 'long' FROM generate_series($_ + 1, $_ + 600) i" } 0, 600, 1200));
 	my @long = grep { $_ > 250 } map { scalar(() = $_->{body} =~ /^GET /mg) } @r;
 
-	is($long[0], 600, "$table: as many rows as a batch has are looked for at first");
-	ok(!(grep { $_ != 300 } @long[ 1 .. $#long ]), '… and in halves, until that is accepted');
+	is($long[0], 600, "$table: first, as many rows as a batch has are looked up");
+	ok(!(grep { $_ != 300 } @long[ 1 .. $#long ]), '… then half of them, until that is accepted');
 	cmp_ok(scalar(@long), '<=', 3, '… and never again') or diag("@long");
-	is($crm->sql("SELECT count(*), count(DISTINCT lab_text) FROM dv.$table WHERE lab_name = 'long'"), '600|600', '… each row is made once');
+	is($crm->sql("SELECT count(*), count(DISTINCT lab_text) FROM dv.$table WHERE lab_name = 'long'"), '600|600', '… each row is created once');
 }
 $dvsim->quirks();
 
@@ -312,7 +312,7 @@ $dvsim->quirks();
 for my $table ('lab_sample', 'lab_plain')
 {
 	empty();
-	# the answers come when all have looked for their rows
+	# the answers arrive when all sessions have looked up their rows
 	$crm->fault(path => $table eq 'lab_sample' ? '$batch' : 'UpsertMultiple', action => 'delay', delay_ms => 700, times => 3);
 	my @sessions = map {
 		$crm->background("INSERT INTO dv.$table (lab_text, lab_name) SELECT lab_text, 'from $_' FROM ($rows) AS r (lab_text, lab_name)", "session $_")
@@ -320,7 +320,7 @@ for my $table ('lab_sample', 'lab_plain')
 	my @said = map { $crm->finish($_) } @sessions;
 	$crm->no_faults;
 	is(join('', @said), '', "$table: sessions upsert the same keys at the same time");
-	is($crm->sql("SELECT count(*), count(DISTINCT lab_text) FROM dv.$table WHERE lab_name LIKE 'from %'"), '40|40', '… and each row is there once');
+	is($crm->sql("SELECT count(*), count(DISTINCT lab_text) FROM dv.$table WHERE lab_name LIKE 'from %'"), '40|40', '… and each row exists once');
 }
 
 empty();
@@ -332,7 +332,7 @@ my @seen;
 push @seen, requests() until @seen;
 $dvsim->delete('lab_samples(' . $crm->sql("SELECT lab_sampleid FROM dv.lab_sample WHERE lab_text = 'g/1'") . ')');
 is($crm->finish($session), '', 'a row that is deleted after it was found');
-is($crm->sql("SELECT string_agg(lab_text || ' ' || lab_name, ', ' ORDER BY lab_text) FROM dv.lab_sample"), 'g/1 new, g/2 new', '… is made again, with its key');
+is($crm->sql("SELECT string_agg(lab_text || ' ' || lab_name, ', ' ORDER BY lab_text) FROM dv.lab_sample"), 'g/1 new, g/2 new', '… is created again, with its key');
 
 $crm->stop;
 done_testing();

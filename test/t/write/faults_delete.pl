@@ -1,6 +1,6 @@
 # faults_delete.pl
-#		Fault matrix, DELETE: whatever the network and the service do, the rows
-#		in question are deleted, and no others.
+#		Fault matrix, DELETE: under any fault of the network or the service, the
+#		selected rows are deleted, and no others.
 #
 # SPDX-License-Identifier: PostgreSQL
 

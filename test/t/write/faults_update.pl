@@ -1,6 +1,6 @@
 # faults_update.pl
-#		Fault matrix, UPDATE: whatever the network and the service do, each row
-#		gets its value, and no other row is changed.
+#		Fault matrix, UPDATE: under any fault of the network or the service, each
+#		row gets its value, and no other row is changed.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -18,7 +18,7 @@ my $w = WriteTest->start('faults_update', data => 1);
 
 my $tenth = int($n / 10);
 
-# every tenth row remains as it was
+# every tenth row is unchanged
 for my $row ([ 'standard' ], [ 'elastic' ], [ 'single', few => 1 ])
 {
 	my ($kind, %how) = @$row;

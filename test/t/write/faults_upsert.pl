@@ -1,6 +1,6 @@
 # faults_upsert.pl
-#		Fault matrix, upsert: whatever the network and the service do, each row
-#		exists once, with the new values.
+#		Fault matrix, upsert: under any fault of the network or the service, each
+#		row exists once, with the new values.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -33,8 +33,8 @@ for my $row ([ 'standard' ], [ 'elastic' ], [ 'key', few => 1 ])
 		whole => { upto => $n, given => $given, generation => 2 });
 }
 
-# each row many times, one after the other; the last one counts, unless an attempt to write an earlier one is carried
-# out after it, which nobody can prevent
+# each row many times in sequence; the last one wins, unless an attempt to write an earlier one
+# is carried out after it, which cannot be prevented
 for my $kind ('standard', 'elastic')
 {
 	my $rows = 200;

@@ -1,6 +1,6 @@
 # match_version.pl
-#		UPDATE and DELETE that write only rows that nobody has changed since they
-#		were read: other sessions, lost answers, and both.
+#		UPDATE and DELETE that write only rows unchanged since they were read: other
+#		sessions, lost answers, and both.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -21,8 +21,8 @@ my $go_on = "SET dataverse_fdw.on_error = 'continue'";
 my $n = WriteTest::ROWS;
 my $since = 0;
 
-# The statement that is tested stops at its second row, when all rows have been read
-# and none has been sent, until pass() has been called.
+# The tested statement stops at its second row, when all rows have been read and none has been
+# sent, until pass() has been called.
 $watcher->query(q{
 	CREATE SEQUENCE calls;
 	CREATE FUNCTION stop_at_second(v anyelement) RETURNS anyelement LANGUAGE plpgsql VOLATILE AS $$
@@ -42,8 +42,9 @@ sub requests
 
 sub notices { return join "\n", map { $_->{message} } @{ $_[0]{notices} }; }
 
-# Runs a statement while others change rows.  sql; others: their statement, or a function; later: seconds
-# by which dvsim's clock jumps afterwards; rules: faults, from then on; settings.
+# Runs a statement while others change rows.  sql; others: their statement, or a function;
+# later: seconds by which dvsim's clock is advanced afterwards; rules: faults, from then on;
+# settings.
 sub interleave
 {
 	my (%case) = @_;
@@ -57,7 +58,7 @@ sub interleave
 	wait_for(sub {
 		$session->done || $watcher->query('SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $session->pid) eq 'advisory';
 	}, 'the statement has read its rows');
-	ok(!$session->done, "$case{what}: others come between");
+	ok(!$session->done, "$case{what}: others intervene");
 	$since = $w->dvsim->control('GET', '/_dvsim/requests')->json->{next};
 	$watcher->query($case{others}) if $case{others};
 	$w->dvsim->control('POST', '/_dvsim/clock', { advance => $case{later} }) if $case{later};
@@ -119,12 +120,12 @@ $r = interleave(
 	sql => "DELETE FROM dv.new_meter WHERE stop_at_second(new_number) > 0",
 	others => $w->update('standard', 8, 'N % 100 = 18'));
 is($r->{sqlstate}, undef, '... the statement succeeds') || diag($r->{message});
-is($r->{tag}, 'DELETE 9900', '... what nobody else has changed is deleted');
+is($r->{tag}, 'DELETE 9900', '... rows that no other session has changed are deleted');
 $w->is_whole('standard', '... and the rest is there', upto => $many, where => 'N % 100 = 18', given => 1, generation => 8);
 is(rejects(), '100 40001 40001', '... and filed');
 forget_rejects();
 
-# ---------------------------------------------------------------- a row is enough
+# ---------------------------------------------------------------- a single row
 
 $w->reset;
 $w->fill('standard', 100);
@@ -135,7 +136,7 @@ $r = interleave(
 is($r->{sqlstate}, '40001', '... the statement fails');
 like($r->{detail}, qr/^Refused row: \d+ \($_\)\.  It has been changed since this statement read it\./, '... and names the row')
   for $watcher->query("SELECT md5('17')::uuid");
-is($r->{hint}, 'Repeat the statement to read the current version of the row.', '... and says what to do');
+is($r->{hint}, 'Repeat the statement to read the current version of the row.', '... and gives a hint');
 is($watcher->query('SELECT new_name FROM dv.new_meter WHERE new_number = 17'), 'row 17 of 7', '... which is not overwritten');
 is($w->run(update(3, 'true'), settings => [$on])->{tag}, 'UPDATE 100', '... and the repeated statement writes it');
 
@@ -144,7 +145,7 @@ $r = interleave(
 	settings => [$go_on],
 	sql => update(4, 'N <= 10') . ' RETURNING new_number',
 	others => $w->update('standard', 7, 'N IN (3, 4)'));
-is(join(',', sort { $a <=> $b } map { $_->[0] } @{ $r->{rows} }), '1,2,5,6,7,8,9,10', '... returns only what was written');
+is(join(',', sort { $a <=> $b } map { $_->[0] } @{ $r->{rows} }), '1,2,5,6,7,8,9,10', '... returns only rows that were written');
 is($r->{tag}, 'UPDATE 8', '... and counts it');
 forget_rejects();
 
@@ -152,7 +153,7 @@ $r = interleave(
 	what => 'rows that others delete',
 	sql => update(5, 'N <= 10'),
 	others => $w->delete('standard', 'N IN (3, 4)'));
-is($r->{tag}, 'UPDATE 8', '... are missing, as ever');
+is($r->{tag}, 'UPDATE 8', '... are missing, as usual');
 is($r->{sqlstate}, undef, '... which is no error');
 
 $watcher->query('ALTER FOREIGN TABLE by_key.new_meter OPTIONS (ADD max_errors $$1$$)');
@@ -161,10 +162,10 @@ $r = interleave(
 	settings => [$go_on],
 	sql => 'UPDATE by_key.new_meter SET new_name = stop_at_second(new_name) WHERE new_number BETWEEN 20 AND 40',
 	others => $w->update('standard', 7, 'N IN (22, 33)'));
-is($r->{sqlstate}, '40001', '... holds for changed rows, too');
-is($watcher->query('SELECT count(*) FROM dv.new_meter WHERE new_name LIKE $$row % of 7$$ AND new_number IN (22, 33)'), 2, '... which are as they were');
+is($r->{sqlstate}, '40001', '... applies to changed rows as well');
+is($watcher->query('SELECT count(*) FROM dv.new_meter WHERE new_name LIKE $$row % of 7$$ AND new_number IN (22, 33)'), 2, '... which are unchanged');
 
-# rows that are joined with the versions in which they are known
+# rows that are joined with their known versions
 $w->reset;
 $w->fill('standard', 3000);
 $watcher->query('CREATE TABLE known AS SELECT new_meterid AS id, new_number AS n, versionnumber AS base FROM dv.new_meter; ANALYZE known');
@@ -177,12 +178,12 @@ $r = interleave(
 	others => $w->update('standard', 8, 'N % 100 = 17 AND N < 400'));
 is($r->{tag}, 'UPDATE 2966', '... writes what nobody has changed, before or meanwhile') || diag($r->{message});
 is(scalar(@{ $r->{rows} }), 2966, '... and returns it');
-is(rejects(), '4 40001 40001', '... and files what was changed meanwhile');
+is(rejects(), '4 40001 40001', '... and files rows that were changed meanwhile');
 $w->is_whole('standard', '... and overwrites nothing', upto => 3000, given => 1,
 	generation => 'CASE WHEN N % 100 = 18 THEN 7 WHEN N % 100 = 17 AND N < 400 THEN 8 ELSE 2 END');
 forget_rejects();
 
-# ---------------------------------------------------------------- answers that are lost
+# ---------------------------------------------------------------- lost answers
 
 my $lost = { path => '$batch', action => 'reset_after_commit', every => 3, times => 0 };
 
@@ -207,7 +208,7 @@ for my $fault ($lost, { %$lost, action => 'truncate' }, { %$lost, action => 'gar
 	is($w->rows_there('standard'), 0, '... indeed');
 }
 
-# values that are cleared are recognized as well
+# values that are set to NULL are recognized as well
 $w->reset;
 $w->fill('standard', 100);
 $r = interleave(
@@ -216,7 +217,7 @@ $r = interleave(
 	rules => [$lost]);
 is($r->{tag}, 'UPDATE 100', '... whose answers are lost') || diag($r->{message});
 
-# what cannot be compared cannot be recognized: images, and rows of which it is not known when they were changed
+# rows without comparable values are not recognized: images, and rows without a known time of change
 $watcher->query(q{
 	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_alltypes) FROM SERVER crm INTO dv;
 	INSERT INTO dv.new_alltypes (new_name) VALUES ('a'), ('b');
@@ -240,7 +241,7 @@ for my $case ([ 'images', q{UPDATE dv.new_alltypes SET new_picture = stop_at_sec
 
 # ---------------------------------------------------------------- lost answers, and others
 
-# others change rows long before they are sent: theirs
+# others change rows long before they are sent: attributed to the others
 $w->reset;
 $w->fill('standard', 1000);
 $r = interleave(
@@ -251,11 +252,11 @@ $r = interleave(
 	later => 60,
 	rules => [$lost]);
 is($r->{tag}, 'UPDATE 990', '... the others are written') || diag($r->{message});
-is(rejects(), '10 40001 40001', '... and these are known to have been changed by somebody else');
+is(rejects(), '10 40001 40001', '... and these are known to have been changed by another session');
 $w->is_whole('standard', '... which is true', upto => 1000, given => 1, generation => 'CASE WHEN N % 100 = 17 THEN 7 ELSE 2 END');
 forget_rejects();
 
-# others have changed nothing that is sent: it cannot be told
+# others have changed only columns that are not sent: undecidable
 $w->reset;
 $w->fill('standard', 100);
 $r = interleave(
@@ -267,10 +268,10 @@ $r = interleave(
 	rules => [ { %$lost, every => 1, times => 1 } ]);
 is($r->{tag}, 'UPDATE 98', '... is not counted');
 is(rejects(), '2 40003 40003', '... but in doubt') || diag(rejects('sqlstate, message'));
-like(notices($r), qr/^2 rows were sent without a conclusive answer/, '... which a WARNING says');
+like(notices($r), qr/^2 rows were sent without a conclusive answer/, '... as a WARNING reports');
 forget_rejects();
 
-# others change rows a moment before: theirs, or in doubt, but not overwritten, and not counted
+# others change rows just before: attributed to them, or in doubt, but neither overwritten nor counted
 $w->reset;
 $w->fill('standard', 1000);
 $r = interleave(
@@ -284,8 +285,8 @@ is(rejects("count(*) || ' ' || count(*) FILTER (WHERE sqlstate IN ('40001', '400
 $w->is_whole('standard', '... and none overwritten', upto => 1000, given => 1, generation => 'CASE WHEN N % 100 = 17 THEN 7 ELSE 2 END');
 forget_rejects();
 
-# A lost attempt is carried out; before it is repeated, others change a row's value, change another
-# column, and delete a row.
+# A lost attempt is carried out; before it is repeated, others change a row's value, change
+# another column, and delete a row.
 sub between
 {
 	my (@settings) = @_;
@@ -314,7 +315,7 @@ sub between
 $r = between($go_on);
 is($r->{tag}, 'UPDATE 18', '... a row is in doubt, one is missing, all others are written') || diag($r->{message});
 is(rejects("row_id || ' ' || sqlstate"), $watcher->value("SELECT md5('3')::uuid") . ' 40003', '... the one that has another value is in doubt');
-like(rejects('message'), qr/the row no longer has the version that was read, but the value of "new_name" is not the one that was sent/, '... which is said');
+like(rejects('message'), qr/the row no longer has the version that was read, but the value of "new_name" is not the one that was sent/, '... and the message gives the reason');
 forget_rejects();
 $r = between();
 is($r->{sqlstate}, '40003', '... with on_error abort, the statement fails');

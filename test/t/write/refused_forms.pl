@@ -1,7 +1,7 @@
 # refused_forms.pl
-#		Forms of writes that an environment does not have: bulk messages, which are
-#		missed in many words, and long batches.  The plainer form is used instead,
-#		the session remembers it, and each row is written once.
+#		Forms of writes that an environment does not support: bulk messages, refused
+#		with various errors, and long batches.  The plainer form is used instead, the
+#		session remembers it, and each row is written once.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -41,7 +41,7 @@ sub writes
 		} grep { $_->{method} eq 'POST' && $_->{kind} ne 'token' } @{ $log->{requests} } ];
 }
 
-# The same without repetitions: a request may have got its slot before the answer to the one before was read.
+# The same without repetitions: a request may have got its slot before the previous answer was read.
 sub forms
 {
 	my ($sent) = @_;
@@ -54,7 +54,7 @@ sub forms
 	return \@forms;
 }
 
-# Runs a statement in a new session, and returns how many rows it says it has written, and the writes.
+# Runs a statement in a new session, and returns its row count, and the writes.
 sub affected
 {
 	my ($sql, $settings) = @_;
@@ -64,7 +64,7 @@ sub affected
 	return ($n, writes());
 }
 
-# ---- tables without bulk messages, each of which says so in other words
+# ---- tables without bulk messages, each with another error
 
 my %name = (task => 'subject', phonecall => 'subject', annotation => 'subject', team => 'name');
 my %key = (task => 'activityid', phonecall => 'activityid', annotation => 'annotationid', team => 'teamid');
@@ -76,16 +76,16 @@ for my $table (sort keys %name)
 	my ($n, $sent) = affected($rows);
 
 	is($n, 25, "$table: INSERT");
-	like(join(', ', @{ forms($sent) }), qr/^CreateMultiple(, \$batch of \d+( in a change set)?)+$/, '… asks for the bulk message only at first');
+	like(join(', ', @{ forms($sent) }), qr/^CreateMultiple(, \$batch of \d+( in a change set)?)+$/, '… tries the bulk message only at first');
 	is($crm->sql("SELECT count(*), count(DISTINCT $name) FROM dv.$table WHERE $name LIKE 'r__'"), '25|25', '… and writes each row once');
 
 	($n, $sent) = affected("UPDATE dv.$table SET $name = 'changed' WHERE $key = '${id}10'");
 	is($n, 1, "$table: UPDATE of one row, which exists");
-	is_deeply($sent, [ 'UpdateMultiple', '$batch of 1' ], '… although the message does not');
+	is_deeply($sent, [ 'UpdateMultiple', '$batch of 1' ], '… although the error does not name it');
 	is($crm->sql("SELECT $name FROM dv.$table WHERE $key = '${id}10'"), 'changed', '… and is changed');
 	($n, $sent) = affected("UPDATE dv.$table SET $name = 'changed' WHERE $key = '${id}99'");
 	is($n, 0, "$table: UPDATE of one row that does not exist");
-	is_deeply($sent, [ 'UpdateMultiple', '$batch of 1' ], '… which is known when it was sent alone');
+	is_deeply($sent, [ 'UpdateMultiple', '$batch of 1' ], '… which is known after sending it alone');
 	($n, $sent) = affected("UPDATE dv.$table SET $name = 'changed' WHERE $key IN ('${id}10', '${id}11', '${id}99')");
 	is($n, 2, "$table: UPDATE of three rows, of which one does not exist");
 	($n, $sent) = affected(
@@ -106,7 +106,7 @@ for my $n (1, 3)
 		"UPDATE dv.account SET fax = '1' WHERE accountid IN ($ids); UPDATE dv.account SET fax = '2' WHERE accountid IN ('${id}12', '${id}13')");
 
 	is($sent->[0], 'UpdateMultiple', 'a row is missing');
-	is($sent->[-1], 'UpdateMultiple', '… but the message is not taken for missing');
+	is($sent->[-1], 'UpdateMultiple', '… but this is not taken for a missing bulk message');
 }
 
 # Two statements of a session update thirty rows each while the bulk message is refused.
@@ -117,25 +117,25 @@ sub writes_plainly
 		map { "UPDATE dv.account SET fax = '$_ ' || $value WHERE accountid <= '${id}39'" } 'first', 'last');
 
 	is($changed, 30, $what);
-	# batches that had a slot already when the refusal was read have been refused, too
+	# batches that had a slot already when the refusal was read have been refused as well
 	like(join(', ', @$sent[ 0 .. $#$sent - 3 ]),
 		qr/^UpdateMultiple(, \$batch of 10( in a change set)?){3}$/, '… their rows are sent once more');
-	is_deeply([ @$sent[ -3 .. -1 ] ], [ ('$batch of 10') x 3 ], '… and what they have shown is remembered');
+	is_deeply([ @$sent[ -3 .. -1 ] ], [ ('$batch of 10') x 3 ], '… and the refusal is remembered');
 	is($crm->sql("SELECT count(*) FROM dv.account WHERE fax = 'last $value'"), 30, '… and all are written');
 	return;
 }
 
-# a message that no client knows, and a row that is refused for a reason that no client knows
+# an unknown error of the bulk message, and a row that is refused with an unknown error
 $crm->fault(path => 'UpdateMultiple', status => 404, code => '', message => 'Not here.', times => 0);
 my ($n, $sent) = affected("UPDATE dv.account SET fax = '3' WHERE accountid = '${id}10'");
-is($n, 1, 'a 404 without a code is no missing row');
+is($n, 1, 'a 404 without a code does not mean a missing row');
 is($crm->sql("SELECT fax FROM dv.account WHERE accountid = '${id}10'"), '3', '… it is written');
-writes_plainly(4, 'nor are many');
+writes_plainly(4, 'nor does it for many rows');
 $crm->no_faults;
 $crm->fault(path => 'UpdateMultiple', status => 404, code => '', message => "account With Id = ${id}10 Does Not Exist");
 ($n, $sent) = affected("UPDATE dv.account SET fax = 'missing' WHERE accountid = '${id}10'");
-is($n, 0, 'but one that names a row is about the row');
-is_deeply($sent, ['UpdateMultiple'], '… and nothing else is tried');
+is($n, 0, 'but a 404 that names a row means that row');
+is_deeply($sent, ['UpdateMultiple'], '… and no other form is tried');
 $crm->no_faults;
 $crm->fault(path => 'UpdateMultiple', status => 400, code => '0x80048d99', message => 'No.', times => 0);
 writes_plainly(5, 'the same if the refusal is a 400 with an unknown code');
@@ -143,7 +143,7 @@ $crm->no_faults;
 $crm->fault(path => 'UpdateMultiple', status => 400, code => '0x80040265', message => 'Refunds: this case has not yet been implemented.', times => 1);
 ($n, $sent) = affected("UPDATE dv.account SET fax = '6' WHERE accountid <= '${id}29'");
 is(scalar(grep { $_ eq 'UpdateMultiple' } @$sent), 2,
-	'but not if the code is about a row, whatever a plug-in says');
+	'but not if the code is about a row, whatever the message of a plug-in');
 $crm->no_faults;
 
 # ---- an organization without bulk messages
@@ -151,7 +151,7 @@ $crm->no_faults;
 $dvsim->quirks('bulk-disabled');
 ($n, $sent) = affected(join '; ', ("INSERT INTO dv.account (name) SELECT 'd' FROM generate_series(1, 25)") x 2);
 is($n, 25, 'bulk messages are disabled');
-like(join(', ', @$sent), qr/^CreateMultiple(, CreateMultiple)*(, \$batch of (10|5)){6}$/, '… which is found out at first');
+like(join(', ', @$sent), qr/^CreateMultiple(, CreateMultiple)*(, \$batch of (10|5)){6}$/, '… which is detected at first');
 is($crm->sql("SELECT count(*) FROM dv.account WHERE name = 'd'"), 50, '… and each row is written once');
 
 # ---- $batch of at most 250 parts
@@ -167,22 +167,22 @@ is($crm->sql("SELECT count(*), count(DISTINCT subject) FROM dv.task WHERE subjec
 ($n, $sent) = affected("INSERT INTO dv.task (subject) SELECT 'more' FROM generate_series(1, 700)", $long);
 is($n, 700, '… and counted once');
 my @refused = grep { /(\d+)$/ && $1 > 250 } @$sent;
-is_deeply(forms(\@refused), [ '$batch of 700', '$batch of 350' ], '… and no others are sent that are longer');
+is_deeply(forms(\@refused), [ '$batch of 700', '$batch of 350' ], '… and no longer ones are sent');
 ($n, $sent) = affected("DELETE FROM dv.task WHERE subject = 'more'", $long);
 is($n, 700, 'DELETE');
-is($crm->sql("SELECT count(*) FROM dv.task WHERE subject = 'more'"), 0, '… of all rows');
+is($crm->sql("SELECT count(*) FROM dv.task WHERE subject = 'more'"), 0, '… for all rows');
 ($n, $sent) = affected("DELETE FROM dv.task WHERE subject = 'long 1'; INSERT INTO dv.task (subject) SELECT 'more' FROM generate_series(1, 300);
 	DELETE FROM dv.task WHERE subject = 'more'", $long);
 is_deeply($sent, [ '$batch of 1', 'CreateMultiple', '$batch of 300', ('$batch of 150') x 4 ], 'what is learned from INSERT holds for DELETE');
 
-# a change set that finds out which row is refused
+# a change set that identifies the refused row
 $dvsim->quirks('batch-250');
 (undef, undef, $said) = $crm->node->psql('postgres', "$long;
 	INSERT INTO dv.account (name, industrycode) SELECT 'set ' || i, CASE i WHEN 270 THEN 999 END FROM generate_series(1, 300) i");
 like($said, qr/ERROR:  could not insert into foreign table "account" on server "crm": .*\bindustrycode\b/, 'a change set is too long');
 like($said, qr/Refused row: 270 /, '… but the row is found');
 my ($stay) = $said =~ /^(\d+) rows of this statement have been written/m;
-is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'set %'"), $stay // 0, '… and the error tells how many rows stay');
+is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'set %'"), $stay // 0, '… and the error reports how many rows were written');
 ($n, $sent) = affected(
 	"INSERT INTO dv.account (name, industrycode) SELECT 'go ' || i, CASE i % 100 WHEN 70 THEN 999 END FROM generate_series(1, 600) i",
 	"$long; SET dataverse_fdw.on_error = 'continue'; SET client_min_messages = error");

@@ -28,20 +28,20 @@ $node->safe_psql('postgres', q{
 my $all = 'SELECT * FROM dataverse.rejects ORDER BY id';
 my $before = $node->safe_psql('postgres', $all);
 
-$node->command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $dump ], 'a dump is made');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('copy'), '-f', $dump ], 'and read');
-is($node->safe_psql('copy', $all), $before, 'the rejected rows are there');
-is($node->safe_psql('copy', 'SET ROLE writer; SELECT count(*) FROM dataverse.rejects'), 3, 'for who wrote them');
+$node->command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $dump ], 'a dump is written');
+$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('copy'), '-f', $dump ], 'and restored');
+is($node->safe_psql('copy', $all), $before, 'the rejected rows are in it');
+is($node->safe_psql('copy', 'SET ROLE writer; SELECT count(*) FROM dataverse.rejects'), 3, 'for the role that wrote them');
 is( $node->safe_psql('copy', q{
 	INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
-	VALUES ('writer', 'crm', 'dv.account', 'insert', '22001', '', 1) RETURNING id}) , 4, 'new ones go on from there');
+	VALUES ('writer', 'crm', 'dv.account', 'insert', '22001', '', 1) RETURNING id}) , 4, 'new ids continue after them');
 
 # ---- dropped objects do no harm
 
 $node->safe_psql('copy', 'DROP SERVER crm CASCADE');
-is($node->safe_psql('copy', 'SELECT retried FROM dataverse.retry_rejects()'), 0, 'a foreign table that is gone is left out');
+is($node->safe_psql('copy', 'SELECT retried FROM dataverse.retry_rejects()'), 0, 'a dropped foreign table is skipped');
 is($node->safe_psql('copy', 'SET ROLE writer; DELETE FROM dataverse.rejects; SELECT count(*) FROM dataverse.rejects'),
-	0, 'what one wrote one can take away');
+	0, 'a role can delete the rows that it wrote');
 
 $node->stop;
 done_testing();

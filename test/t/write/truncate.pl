@@ -1,6 +1,6 @@
 # truncate.pl
-#		TRUNCATE of foreign tables: it works only where it is allowed, and
-#		deletes all rows, or reports which remain.
+#		TRUNCATE of foreign tables: it works only where it is permitted, and deletes
+#		all rows, or reports the remaining ones.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -67,16 +67,16 @@ sub refused
 seed('account', 30);
 seed('contact', 20);
 
-# ---- what is not allowed
+# ---- refusals
 
 my $result = refused('TRUNCATE account', '55000',
 	qr/^foreign table "account" does not allow truncates$/, 'without the option');
-like($result->{hint}, qr/Set options "truncatable" and "updatable"/, 'what to do about it');
+like($result->{hint}, qr/Set options "truncatable" and "updatable"/, 'the hint');
 refused('TRUNCATE contact, account', '55000', qr/"account" does not allow/, 'all or none');
 refused('TRUNCATE contact CASCADE', '0A000',
 	qr/^cannot truncate foreign table "contact" with CASCADE$/, 'CASCADE');
 $session->query(q{ALTER FOREIGN TABLE contact OPTIONS (updatable 'off')});
-refused('TRUNCATE contact', '55000', qr/"contact" does not allow/, 'a table that is not to be written');
+refused('TRUNCATE contact', '55000', qr/"contact" does not allow/, 'a table that is not writable');
 $session->query(q{ALTER FOREIGN TABLE contact OPTIONS (SET updatable 'on')});
 refused('BEGIN READ ONLY; TRUNCATE contact', '25006', qr/read-only transaction/, 'READ ONLY');
 $session->query('ROLLBACK');
@@ -84,7 +84,7 @@ $session->query('ROLLBACK');
 # ---- a job
 
 my $accounts = rows('account');
-cmp_ok(rows('contact'), '>=', 20, 'there are contacts');
+cmp_ok(rows('contact'), '>=', 20, 'contacts exist');
 $session->query('TRUNCATE contact RESTART IDENTITY');
 is(rows('contact'), 0, 'all rows are gone');
 is(rows('account'), $accounts, 'those of other tables are not');
@@ -111,7 +111,7 @@ is_deeply(
 	},
 	'its body');
 like($start, qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/, '… with a time at which the job starts');
-cmp_ok(abs($session->value("SELECT extract(epoch FROM now() - '$start')")), '<', 60, '… which is now');
+cmp_ok(abs($session->value("SELECT extract(epoch FROM now() - '$start')")), '<', 60, '… which is the current time');
 $session->query('TRUNCATE contact');
 is(scalar writes(), 1, 'a table without rows is no different');
 
@@ -124,8 +124,8 @@ $session->query('TRUNCATE contact');
 is(rows('contact'), 0, 'a job that cannot be read at first is waited for');
 my (undef, @all) = sent($dvsim, $seen);
 my @polls = map { $_->{status} } grep { $_->{target} =~ /asyncoperations\(/ } @all;
-is($polls[0], 404, '… although the service says that there is none');
-is($polls[-1], 200, '… until there is');
+is($polls[0], 404, '… although the service reports that it does not exist');
+is($polls[-1], 200, '… until it does');
 $dvsim->quirks();
 writes();
 
@@ -134,8 +134,8 @@ writes();
 seed('contact', 20);
 my $contacts = rows('contact');
 $result = $session->try('BEGIN; TRUNCATE contact; ROLLBACK');
-is(rows('contact'), 0, 'a ROLLBACK brings nothing back');
-is(scalar @{ $result->{notices} }, 1, 'it says so');
+is(rows('contact'), 0, 'a ROLLBACK restores no rows');
+is(scalar @{ $result->{notices} }, 1, 'the message says so');
 like($result->{notices}[0]{message}, qr/rolled back, but $contacts rows written to Dataverse stay there/,
 	'with the number of rows');
 
@@ -147,7 +147,7 @@ $seen = (sent($dvsim, 0))[0];
 $session->query('TRUNCATE contact, account');
 is(rows('contact') + rows('account'), 0, 'two tables are empty');
 my @order = map { $_->{target} =~ /BulkDelete$/ ? 'start' : $_->{target} =~ /asyncoperations/ ? 'wait' : () } grep { ref } sent($dvsim, $seen);
-is("@order[0 .. 2]", 'start start wait', 'both jobs are started before one is waited for');
+is("@order[0 .. 2]", 'start start wait', 'both jobs are started before either is waited for');
 
 # ---- rows that cannot be deleted
 
@@ -160,12 +160,12 @@ seed('new_meter', 10);
 my $meters = rows('new_meter');
 $result = $session->try('TRUNCATE meter');
 my $left = rows('new_meter');
-cmp_ok($left, '>', 0, 'a row that another refers to stays');
+cmp_ok($left, '>', 0, 'a row that another row references is kept');
 is($result->{sqlstate}, 'HV000', 'TRUNCATE failed');
-is($result->{message}, 'could not truncate foreign table "meter"', 'which one');
+is($result->{message}, 'could not truncate foreign table "meter"', 'the table');
 like($result->{detail}, qr/^Bulk-delete job \S+ deleted ${\($meters - $left)} rows\.  It could not delete $left rows?\.  Dataverse says: \S/,
-	'how far it got');
-like($result->{detail}, qr/^${\($meters - $left)} rows of this transaction have been written to Dataverse and stay there\.$/m, 'and that stays');
+	'the number of deleted rows');
+like($result->{detail}, qr/^${\($meters - $left)} rows of this transaction have been written to Dataverse and stay there\.$/m, 'and this is permanent');
 
 # ---- jobs that fail
 
@@ -180,11 +180,11 @@ sub job_says
 job_says('{"statecode":3,"statuscode":31,"message":"out of order"}', 1);
 $result = $session->try('TRUNCATE alltypes');
 is($result->{message}, 'could not truncate foreign table "alltypes"', 'a job that failed');
-# the job may have got so far nevertheless
+# the job may have made progress nevertheless
 like($result->{detail}, qr/Dataverse says: out of order$/m, 'the reason');
 clear_faults($dvsim);
 
-# of two tables, one fails: the other is waited for, and counted
+# one of two tables fails: the other is waited for, and counted
 seed('contact', 20);
 faults($dvsim, { path => 'asyncoperations(', status => 200, body => '{"statecode":3,"statuscode":31,"message":"out of order"}', times => 1 });
 $result = $session->try('TRUNCATE alltypes, contact');
@@ -196,7 +196,7 @@ clear_faults($dvsim);
 faults($dvsim, { path => 'BulkDelete', after => 1, status => 400, code => '0x80040265', message => 'no job' });
 $result = $session->try('TRUNCATE alltypes, contact');
 is($result->{message}, 'could not truncate foreign table "contact" on server "crm": no job', 'the second job cannot be started');
-like($result->{context}, qr/^waiting for bulk-delete job \S+, which continues in Dataverse$/m, '… and the first one goes on');
+like($result->{context}, qr/^waiting for bulk-delete job \S+, which continues in Dataverse$/m, '… and the first one continues');
 clear_faults($dvsim);
 
 faults($dvsim, { path => 'BulkDelete', status => 403, code => '0x80040220', message => 'missing prvBulkDelete' });
@@ -206,7 +206,7 @@ clear_faults($dvsim);
 
 faults($dvsim, { path => 'BulkDelete', status => 200, body => '{"JobId":"x/y"}' });
 $result = $session->try('TRUNCATE alltypes');
-like($result->{message}, qr/did not return the id of the bulk-delete job/, 'an answer that is none');
+like($result->{message}, qr/did not return the id of the bulk-delete job/, 'a malformed answer');
 clear_faults($dvsim);
 
 # ---- tables without such jobs: DELETE
@@ -218,7 +218,7 @@ $node->safe_psql('postgres', q{
 });
 seed('new_reading', 250);
 my $readings = rows('new_reading');
-cmp_ok($readings, '>=', 250, 'there are readings');
+cmp_ok($readings, '>=', 250, 'readings exist');
 writes();
 $session->query('SET dataverse_fdw.dry_run = on');
 $result = $session->try('TRUNCATE "Reading", contact');
@@ -236,7 +236,7 @@ is(rows('new_reading'), 0, 'elastic rows are gone');
 is(join(' ', map { "$_->{method} $_->{target}" } writes()),
 	join(' ', ('POST /api/data/v9.2/new_readings/Microsoft.Dynamics.CRM.DeleteMultiple') x (($readings + 99) / 100)),
 	'in bulk');
-like($result->{notices}[0]{message}, qr/$readings rows written to Dataverse stay there/, 'for good');
+like($result->{notices}[0]{message}, qr/$readings rows written to Dataverse stay there/, 'permanently');
 
 $session->query(q{
 	CREATE FUNCTION watch() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN OLD; END';
@@ -254,13 +254,13 @@ wait_for(
 		my ($next, @requests) = sent($dvsim, $seen);
 		return scalar grep { $_->{target} =~ /asyncoperations/ } @requests;
 	},
-	'the job is asked for');
+	'the job is polled');
 wait_for(
 	sub {
 		return ($watcher->value(
 				q{SELECT waiting_for FROM dataverse.progress WHERE operation = 'truncate'}) // '') eq 'job';
 	},
-	'the progress view shows what is waited for');
+	'the progress view shows the reason for the wait');
 other_faults($dvsim, { path => 'asyncoperations(', action => 'stall', times => 0 });
 wait_for(
 	sub {
@@ -274,7 +274,7 @@ $result = $session->finish;
 is($result->{sqlstate}, '57014', 'it can be cancelled');
 cmp_ok($result->{ended_at} - $cancelled, '<', 1, 'at once');
 like($result->{context}, qr/^waiting for bulk-delete job \S+, which continues in Dataverse$/m,
-	'what it was about');
+	'the table');
 is(in_flight($watcher), 0, 'no slot is held');
 
 done_testing();

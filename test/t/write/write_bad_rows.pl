@@ -1,7 +1,7 @@
 # write_bad_rows.pl
-#		Rows that the service refuses, among others that it accepts, while
-#		requests are throttled and answers are lost and truncated: each bad row
-#		is refused once, each good row is written once, and the counts are right.
+#		Rows that the service refuses, among others that it accepts, while requests
+#		are throttled and answers are lost and truncated: each bad row is refused
+#		once, each good row is written once, and the counts are correct.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -21,7 +21,7 @@ my $go_on = "SET dataverse_fdw.on_error = 'continue'";
 my $busy = { status => 429, code => '0x80072322', message => 'Number of requests exceeded the limit.', retry_after => 0 };
 my $deadlock = 'Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 Sql Number: 1205';
 
-# all at once, on everything that writes; few of each, so that waits do not dominate the test
+# all faults at once, on everything that writes; few of each, so that waits do not dominate the test
 my @faults = map { { times => 3, method => 'POST', path => '/api/data/', %$_ } } (
 	{ action => 'reset_after_commit', every => 5 },
 	{ action => 'reset_before_commit', every => 7 },
@@ -46,7 +46,7 @@ sub run
 	is($result->{sqlstate}, undef, "$what: succeeds") || diag("$result->{message}\n" . ($result->{detail} // ''))
 	  if $how{tag};
 	is($result->{tag}, $how{tag}, "$what: its tag");
-	# some were created, and then the update that completes them was refused
+	# some were created before the update that completes them was refused
 	my $told = 0;
 	$told += $_->{message} =~ /^(\d+) rows? (?:was|were) (?:refused|written, but)/ ? $1 : 0 for @{ $result->{notices} };
 	is($told, $how{refused} // 0, "$what: rows refused");
@@ -67,7 +67,7 @@ sub take_serials
 
 sub free_serials
 {
-	is($w->watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'taken'"), $n / 10, 'those that were there, are');
+	is($w->watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'taken'"), $n / 10, 'existing rows are unchanged');
 	$w->watcher->query("DELETE FROM dv.new_meter WHERE new_name = 'taken'");
 	return;
 }
@@ -97,7 +97,7 @@ run('INSERT of inactive rows',
 	 SELECT n, 'x', 1, CASE WHEN n % 10 = 7 THEN 77 ELSE 2 END FROM generate_series(1, $n) n",
 	tag => "INSERT 0 $good", refused => $bad);
 is($w->watcher->query('SELECT statecode, statuscode, count(*), count(DISTINCT new_number), bool_or(new_number % 10 = 7) FROM dv.new_meter GROUP BY 1, 2 ORDER BY 1'),
-	"0|1|$bad|$bad|t\n1|2|$good|$good|f", '... all are there, once');
+	"0|1|$bad|$bad|t\n1|2|$good|$good|f", '... all exist, once');
 
 # duplicate serials again
 take_serials();
@@ -107,9 +107,9 @@ run('UPDATE',
 	 WHERE new_name = 'old'",
 	tag => "UPDATE $good", refused => $bad, more => \@in_parts);
 free_serials();
-is($w->watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'old' AND new_number % 10 = 7"), $bad, '... bad rows are as they were');
+is($w->watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'old' AND new_number % 10 = 7"), $bad, '... bad rows are unchanged');
 is($w->watcher->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'row ' || new_number || ' of 1' AND new_serial = 'S' || new_number AND new_number % 10 <> 7"),
-	$good, '... good rows are not');
+	$good, '... good rows are updated');
 
 # lookups without a target; half of the rows exist
 $w->reset;
@@ -120,7 +120,7 @@ run('upsert by key',
 	tag => "INSERT 0 $good", refused => $bad, more => \@in_parts,
 	settings => ["SET dataverse_fdw.insert_mode = 'upsert'"]);
 is($w->watcher->query("SELECT new_name = 'old', count(*), count(DISTINCT new_serial) FROM dv.new_meter GROUP BY 1 ORDER BY 1"),
-	"f|$good|$good\nt|" . $bad / 2 . '|' . $bad / 2, '... each once, bad ones as they were');
+	"f|$good|$good\nt|" . $bad / 2 . '|' . $bad / 2, '... each once, bad ones unchanged');
 
 # meters that are in use cannot be deleted
 $w->watcher->query('IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_alltypes, account, contact, new_account_contact) FROM SERVER crm INTO dv');
@@ -132,14 +132,14 @@ $w->is_whole('standard', '... bad rows', upto => $n, where => 'N % 10 = 7', give
 
 # ---------------------------------------------------------------- other kinds of tables
 
-# ids that are taken
+# existing ids
 $w->reset;
 $w->fill('elastic', $n, where => 'n % 10 = 7');
 $w->dvsim->control('POST', '/_dvsim/clock', { advance => 10 });
 run('elastic INSERT', $w->insert('elastic', 2, $n, given => 1), tag => "INSERT 0 $good", refused => $bad);
 $w->is_whole('elastic', '...', upto => $n, given => 1, generation => 'CASE WHEN N % 10 = 7 THEN 1 ELSE 2 END');
 
-# pairs, of which some exist, and some have only one end
+# pairs, some of which exist, and some of which have only one end
 $w->reset;
 $w->watcher->query("INSERT INTO dv.account (accountid, name) SELECT md5(n::text)::uuid, n::text FROM generate_series(1, 30) n");
 $w->watcher->query("INSERT INTO dv.contact (contactid, lastname) SELECT md5('c' || n)::uuid, n::text FROM generate_series(1, 9) n");
@@ -153,7 +153,7 @@ is($w->watcher->value('SELECT count(*) FROM dv.new_account_contact'), 0, '... al
 
 # ---------------------------------------------------------------- abort
 
-# the first bad row ends the statement, and the WARNING says which rows have been written
+# the first bad row ends the statement, and the WARNING reports which rows have been written
 take_serials();
 my $r = run('abort', "INSERT INTO dv.new_meter ($columns[0]) SELECT $columns[1] FROM generate_series(1, $n) n", abort => 1);
 is($r->{sqlstate}, '23505', 'abort: a duplicate');
@@ -164,7 +164,7 @@ for (@{ $r->{notices} })
 	$doubt = $1 if "$_->{message} " . ($_->{detail} // '') =~ /(\d+) (?:more )?rows? (?:was|were) sent (?:to Dataverse )?without/;
 }
 my $there = $w->rows_there('standard') - $bad;
-ok($there >= $stay && $there <= $stay + $doubt, "abort: $there rows are there, $stay are told, $doubt in doubt");
+ok($there >= $stay && $there <= $stay + $doubt, "abort: $there rows exist, $stay reported, $doubt in doubt");
 
 # savepoints
 $w->reset;
@@ -179,8 +179,8 @@ for my $sql (
 {
 	push @told, map { $_->{message} =~ /but (\d+) rows?/ } @{ $session->try($sql)->{notices} };
 }
-is("@told", '7 70 103', 'savepoints: what stays of each');
-is($session->value("SELECT count(*) FROM dv.new_meter"), 180, '... stays');
+is("@told", '7 70 103', 'savepoints: the written rows of each');
+is($session->value("SELECT count(*) FROM dv.new_meter"), 180, '... are kept');
 
 # an error that is caught while requests are in flight, and another statement after it
 $session->query("DO \$\$ BEGIN
@@ -191,7 +191,7 @@ $session->query("DO \$\$ BEGIN
 	END;
 	INSERT INTO dv.new_meter (new_name) SELECT 'after' FROM generate_series(1, 120);
 END \$\$");
-is($session->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'after'"), 120, 'after an error that was caught');
+is($session->value("SELECT count(*) FROM dv.new_meter WHERE new_name = 'after'"), 120, 'after a caught error');
 is(in_flight($w->watcher), 0, '... no slot is held');
 $session->close;
 

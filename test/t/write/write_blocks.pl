@@ -1,6 +1,6 @@
 # write_blocks.pl
-#		Requests of a statement that are sent while a function that it calls is in
-#		a block: if the block is rolled back, the statement goes on.
+#		Requests of a statement that are sent while a function called by it is in a
+#		block: if the block is rolled back, the statement continues.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -17,7 +17,7 @@ use WriteTest;
 my $w = WriteTest->start('write_blocks', users => 1);
 my $n = 200;
 
-# while the block reads the accounts, the first batch is sent again
+# the first batch is retried while the block reads the accounts
 $w->watcher->query(q{
 	IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO dv;
 	CREATE FUNCTION try() RETURNS trigger LANGUAGE plpgsql AS $$

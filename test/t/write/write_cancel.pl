@@ -1,8 +1,8 @@
 # write_cancel.pl
-#		Writes that are interrupted: they end at once, the WARNING says how many
-#		rows have been written and for how many the outcome is unknown, and
-#		dvsim's count lies in that range.  Also savepoints, prepared and read-only
-#		transactions, and a killed backend.
+#		Interrupted writes: they end at once, the WARNING reports how many rows have
+#		been written and for how many the outcome is unknown, and dvsim's count lies
+#		in that range.  Also savepoints, prepared and read-only transactions, and a
+#		killed backend.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -29,8 +29,7 @@ my $w = WriteTest->start(
 my $watcher = $w->watcher;
 my %latency;
 
-# Returns how many rows stay, and how many are in doubt: the error says it, or
-# else a WARNING.
+# Returns the number of written rows and of rows in doubt, from the error or from a WARNING.
 sub told
 {
 	my ($r, $what) = @_;
@@ -67,7 +66,7 @@ sub told
 	return ($stay, $doubt);
 }
 
-# Waits until dvsim has carried out all that has reached it.
+# Waits until dvsim has carried out all requests that have reached it.
 sub quiet
 {
 	wait_for(
@@ -161,7 +160,7 @@ for my $operation (sort keys %statements)
 		cmp_ok($latency{$what} / 1000, '<', PROMPT, sprintf '%s: within %.0f ms', $what, $latency{$what});
 		if ($r->{gone})
 		{
-			# the client may have received it; the log must have it
+			# the client may not have received it; the log must have it
 			wait_for(sub { log_since($w->node, $log) =~ /rolled back, but/ }, "$what: the log has it");
 			my ($message) = log_since($w->node, $log) =~ /WARNING:  (the transaction was rolled back, but.*)/;
 			my ($detail) = log_since($w->node, $log) =~ /DETAIL:  (\d+ more rows? .*)/;
@@ -171,11 +170,11 @@ for my $operation (sort keys %statements)
 		($stay, $doubt) = told($r, $what);
 		quiet();
 		$count = $statement->{count}->();
-		cmp_ok($count, '>=', $stay, "$what: $stay rows stay, $count are there");
-		cmp_ok($count, '<=', $stay + $doubt, "$what: of $doubt it is not known");
-		# in addition to requests in flight: answers that have not been read, whose slots were free at once
-		cmp_ok($doubt, '<=', 2 * 12 * WriteTest::BATCH, "$what: those that were under way, at most");
-		cmp_ok($stay + $doubt, '>', 0, "$what: and it had written");
+		cmp_ok($count, '>=', $stay, "$what: $stay rows reported, $count found");
+		cmp_ok($count, '<=', $stay + $doubt, "$what: $doubt in doubt");
+		# besides requests in flight: answers that have not been read, whose slots were released at once
+		cmp_ok($doubt, '<=', 2 * 12 * WriteTest::BATCH, "$what: at most the rows that were under way");
+		cmp_ok($stay + $doubt, '>', 0, "$what: and some rows were written");
 		cmp_ok($count, '<', $many, "$what: but not all");
 		is(in_flight($watcher), 0, "$what: no slot is held");
 		$session->close;
@@ -209,8 +208,8 @@ for my $state (
 	($stay, $doubt) = told($r, $what);
 	clear_faults($w->dvsim);
 	$count = $w->rows_there('standard');
-	cmp_ok($count, '>=', $stay, "$what: $stay rows stay, $count are there");
-	cmp_ok($count, '<=', $stay + $doubt, "$what: of $doubt it is not known");
+	cmp_ok($count, '>=', $stay, "$what: $stay rows reported, $count found");
+	cmp_ok($count, '<=', $stay + $doubt, "$what: $doubt in doubt");
 	is(in_flight($watcher), 0, "$what: no slot is held");
 	$session->close;
 }
@@ -229,7 +228,7 @@ sub stays
 	my $r = ref $sql ? $sql : $session->try($sql);
 	my ($said, $doubt) = told($r, $what);
 
-	is("$said, $doubt", "$stay, 0", "$what: $stay rows stay");
+	is("$said, $doubt", "$stay, 0", "$what: $stay rows reported");
 	return $r;
 }
 
@@ -278,7 +277,7 @@ quietly('a quiet end', 'BEGIN', some(500));
 {
 	my $count = $w->rows_there('standard');
 
-	is($count, $done, 'dvsim has what was written, rolled back or not');
+	is($count, $done, 'dvsim has the written rows, rolled back or not');
 	$session->start('SELECT pg_sleep(600)');
 	wait_for(
 		sub { $watcher->value('SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $session->pid) eq 'PgSleep' },
@@ -288,10 +287,10 @@ quietly('a quiet end', 'BEGIN', some(500));
 	is($r->{sqlstate}, '57014', 'canceled in a later statement');
 	stays('canceled', $r, 500);
 	quietly('it has been told', 'ROLLBACK');
-	is($w->rows_there('standard'), $count, 'which are there');
+	is($w->rows_there('standard'), $count, 'which exist');
 }
 
-# ---- an error of the source in the middle: what was sent is completed or in doubt
+# ---- an error of the source in the middle: sent rows are completed or in doubt
 
 {
 	my $r;
@@ -303,8 +302,8 @@ quietly('a quiet end', 'BEGIN', some(500));
 	($stay, $doubt) = told($r, 'an error of the source');
 	quiet();
 	$count = $w->rows_there('standard');
-	cmp_ok($count, '>=', $stay, "an error of the source: $stay rows stay, $count are there");
-	cmp_ok($count, '<=', $stay + $doubt, "of $doubt it is not known");
+	cmp_ok($count, '>=', $stay, "an error of the source: $stay rows reported, $count found");
+	cmp_ok($count, '<=', $stay + $doubt, "$doubt in doubt");
 }
 
 # ---- PREPARE TRANSACTION
@@ -317,9 +316,9 @@ quietly('a quiet end', 'BEGIN', some(500));
 	quietly('PREPARE', 'BEGIN', some(10));
 	$r = $session->try("PREPARE TRANSACTION 'dv'");
 	is($r->{sqlstate}, '0A000', 'a transaction that has written cannot be prepared');
-	is($r->{message}, 'cannot prepare a transaction that has written to Dataverse', 'it says why');
-	is(join(' ', told($r, 'PREPARE')), '10 0', 'and what stays');
-	is($session->value('SELECT count(*) FROM pg_prepared_xacts'), 0, 'nothing is prepared');
+	is($r->{message}, 'cannot prepare a transaction that has written to Dataverse', 'with a reason');
+	is(join(' ', told($r, 'PREPARE')), '10 0', 'and the number of written rows');
+	is($session->value('SELECT count(*) FROM pg_prepared_xacts'), 0, 'no transaction is prepared');
 	quietly('one that has read can be', 'BEGIN', 'SELECT count(*) FROM dv.new_meter', "PREPARE TRANSACTION 'dv'", "COMMIT PREPARED 'dv'");
 }
 
@@ -339,10 +338,10 @@ for my $sql (
 	$r = $session->try($sql);
 	is($r->{sqlstate}, '25006', "$verb in a read-only transaction is refused") || diag $r->{message};
 	$r = $session->try('ROLLBACK');
-	is(scalar @{ $r->{notices} }, 0, "$verb: nothing stays");
-	is(rows_sent('create') + rows_sent('update') + rows_sent('delete'), $before, "$verb: nothing was sent");
+	is(scalar @{ $r->{notices} }, 0, "$verb: no row is written");
+	is(rows_sent('create') + rows_sent('update') + rows_sent('delete'), $before, "$verb: no request was sent");
 }
-is($w->rows_there('standard'), 10, 'the rows are those that were there');
+is($w->rows_there('standard'), 10, 'the rows are unchanged');
 $session->close;
 
 # ---- kill -9 in the middle
@@ -358,12 +357,12 @@ $session->close;
 	ok($victim->finish->{gone}, 'kill -9 in the middle of a write');
 	wait_for(sub { !eval { $watcher->value('SELECT 1') } }, 'the server has noticed');
 	wait_for(sub { eval { $watcher = $w->{watcher} = $w->session; $watcher->value('SELECT 1') } }, 'the server is back');
-	is(in_flight($watcher), 0, 'leaves no slot taken');
+	is(in_flight($watcher), 0, 'no slot is held');
 	quiet();
 	$w->reset;
 	$w->fill('standard', 1000);
 	$w->is_whole('standard', 'and the next write', upto => 1000, given => 1);
-	is(in_flight($watcher), 0, 'leaves none either');
+	is(in_flight($watcher), 0, 'and none by the next session');
 }
 
 $w->stop;

@@ -1,7 +1,7 @@
 # write_many.pl
-#		Two and sixteen backends write concurrently: each row is written once,
-#		with the right values, and no application user ever has more requests in
-#		flight than it may have, by dvsim's count.
+#		Two and sixteen backends write concurrently: each row is written once, with
+#		the correct values, and by dvsim's count, no application user ever exceeds
+#		its limit of requests in flight.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -37,7 +37,7 @@ sub at_once
 	@results = map { $_->finish(150) } @sessions;
 	$_->close for @sessions;
 	@wrong = grep { ($results[$_]{tag} // '') ne $statements[$_][1] } 0 .. $#results;
-	is(scalar @wrong, 0, "$what: every statement succeeds and counts right")
+	is(scalar @wrong, 0, "$what: every statement succeeds with the correct count")
 	  || diag explain $results[ $wrong[0] ];
 	is(in_flight($w->watcher), 0, "$what: no slot is held");
 	return;
@@ -58,7 +58,7 @@ sub limits_ok
 	return;
 }
 
-# ---- requests that wait for their repetition do not delay the others
+# ---- requests that wait for their retry do not delay the others
 
 {
 	my $session = $w->session;
@@ -94,11 +94,11 @@ for my $backends (2, 16)
 		limits_ok("$what, INSERT", $limit, $limit);
 		$w->is_whole('standard', "$what, INSERT", upto => $all);
 		is_deeply([ map { user_stats($w->dvsim, $_)->{throttles} } 'app1', 'app2', 'app3' ], [ {}, {}, {} ],
-			"$what: nobody was throttled");
+			"$what: no user was throttled");
 	}
 	$w->set(max_parallel => $dop);
 
-	# ---- all operations concurrently, each in a range of its own, with occasional throttles and lost connections
+	# ---- all operations concurrently, each in its own range, with occasional throttles and lost connections
 
 	my $what = "$backends backends, all operations";
 	my $block = "((N - 1) / $each)";
@@ -130,7 +130,7 @@ for my $backends (2, 16)
 		{ method => 'POST', status => 429, code => '0x80072326', retry_after => 0, every => 17, times => 0 },
 		{ method => 'POST', action => 'reset_before_commit', every => 29, times => 0 });
 	at_once($what, @statements);
-	cmp_ok(hits($w->dvsim), '>', 5, "$what: there were faults");
+	cmp_ok(hits($w->dvsim), '>', 5, "$what: faults occurred");
 	clear_faults($w->dvsim);
 	$w->is_whole(
 		$kinds[$_], $what,

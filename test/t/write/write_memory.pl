@@ -42,7 +42,7 @@ sub check
 	my ($start, $before, $after) = split /\n/,
 	  $crm->sql(join ";\n", 'SELECT peak()', $statements[0], 'SELECT peak()', $statements[1], 'SELECT peak()');
 
-	is(accounts(), $count, "$what: so many accounts are there");
+	is(accounts(), $count, "$what: all accounts exist");
 	cmp_ok($after - $start, '<', $most, "$what: " . ($after - $start) . " kB above the start of the session ($start kB)");
 	cmp_ok($after - $before, '<', $flat, "$what: " . ($after - $before) . " kB more than for $warm rows");
 	return;
@@ -61,21 +61,21 @@ sub insert
 check('INSERT', $warm + $rows, insert($warm), insert($rows));
 check('COPY', 2 * ($warm + $rows),
 	map { "COPY dv.account (name, description) FROM PROGRAM 'yes \"Contoso\t" . ('0123456789' x 40) . "\" | head -n $_'" } $warm, $rows);
-# rows are kept until it is known that they were written, in at most 32 MB; all of them would take 90 MB
+# rows are kept until they are known to be written, in at most 32 MB; all of them would take 90 MB
 $most += 32 * 1024;
 $flat = 40 * 1024;
 check('INSERT with RETURNING', 3 * ($warm + $rows),
 	map { "SET dataverse_fdw.on_error = 'continue'; WITH i AS (" . insert($_) . ' RETURNING accountid, description) SELECT FROM i WHERE description IS NULL' } $warm, $rows);
 check('INSERT with RETURNING of what is read back', 4 * ($warm + $rows),
 	map { 'WITH i AS (' . insert($_) . ' RETURNING accountid, description, createdon, versionnumber) SELECT FROM i WHERE createdon IS NULL' } $warm, $rows);
-# what is kept of rows is freed when they have been returned
+# kept rows are freed when they have been returned
 my $kept = $crm->sql(q{SET dataverse_fdw.on_error = 'continue';
 	WITH i AS (INSERT INTO dv.account (name) SELECT n FROM generate_series(1, 20000) AS n
 		RETURNING CASE WHEN name = '20000' THEN (SELECT sum(used_bytes) FROM pg_backend_memory_contexts
 			WHERE pg_backend_memory_contexts.name = 'dataverse rows to return' AND account.name IS NOT NULL) END AS bytes)
 	SELECT max(bytes) FROM i});
 cmp_ok($kept, '<', 500_000, "after 20000 rows, $kept bytes are kept");
-is($crm->sql('SELECT coalesce(sum(in_flight), 0) FROM dataverse.pool'), 0, 'nothing is left under way');
+is($crm->sql('SELECT coalesce(sum(in_flight), 0) FROM dataverse.pool'), 0, 'no request is under way');
 
 $crm->stop;
 done_testing;

@@ -1,6 +1,6 @@
 # write_requests.pl
 #		The requests of modifications, by dvsim's journal: addresses, bodies, and
-#		headers of requests and of their parts, and that there are no others.
+#		headers of requests and of their parts, and the absence of other requests.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -53,20 +53,20 @@ is_deeply(
 		qq({"accountid":"${id}a","name":"A \\"1\\"","creditonhold":true,"numberofemployees":null}),
 		qq({"accountid":"${id}b","name":"","creditonhold":null,"numberofemployees":7,"parentaccountid\@odata.bind":"/accounts(${id}a)"})
 	],
-	'… of the columns that it names: nulls too, but for lookups');
+	'… with the columns that it names: nulls as well, except lookups');
 is($r[0]{headers}{'Content-Type'}, 'application/json; charset=utf-8', '… as JSON');
-is($r[0]{headers}{Prefer}, 'odata.include-annotations="*"', '… that asks for the names of errors');
+is($r[0]{headers}{Prefer}, 'odata.include-annotations="*"', '… that requests the names of errors');
 ok(!grep({ /^MSCRM/i } keys %{ $r[0]{headers} }), '… and bypasses nothing');
 
 @r = sent("INSERT INTO dv.account (name) SELECT 'n' || i FROM generate_series(1, 25) i");
 is_deeply([ map { scalar @{ rows($_) } } @r ], [ 10, 10, 5 ], '25 rows in batches of ten are three');
 is(scalar(grep { /^\{"accountid":"[-0-9a-f]{36}","name":"n\d+"\}$/ } map { @{ rows($_) } } @r),
-	25, '… each with an id that was made here');
+	25, '… each with a generated id');
 
 @r = sent("ALTER SERVER crm OPTIONS (ADD generate_ids 'off');
 	INSERT INTO dv.account (name) VALUES ('theirs');
 	ALTER SERVER crm OPTIONS (DROP generate_ids)");
-is_deeply(rows($r[0]), ['{"name":"theirs"}'], '… or without, if the service is to make it');
+is_deeply(rows($r[0]), ['{"name":"theirs"}'], '… or without, if the service generates it');
 
 @r = sent("INSERT INTO dv.account (accountid, name, statecode, statuscode) VALUES ('${id}1', 'active', 0, 1), ('${id}2', 'inactive', 1, 2)");
 is_deeply(
@@ -79,7 +79,7 @@ is_deeply(
 		qq({"accountid":"${id}1","name":"active","statuscode":1}), qq({"accountid":"${id}2","name":"inactive"}),
 		qq({"accountid":"${id}2","statecode":1,"statuscode":2})
 	],
-	'… and the state goes with the update');
+	'… and the update sets the state');
 
 # ---- images: only the primary one is created with its row
 
@@ -98,11 +98,11 @@ is_deeply(
 		qq({"new_alltypesid":"${id}3","new_name":"other","new_image":null}),
 		map { qq({"new_alltypesid":"$id$_","new_picture":"iVBORw=="}) } 1, 3
 	],
-	'… of the rows that have one');
+	'… for the rows that have one');
 @r = sent("INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture, statecode, statuscode) VALUES ('${id}4', 'off', '$picture', 1, 2)");
 is_deeply(rows($r[1]), [qq({"new_alltypesid":"${id}4","statecode":1,"statuscode":2,"new_picture":"iVBORw=="})], '… together with the state');
 @r = sent("INSERT INTO dv.new_alltypes (new_name, new_image) VALUES ('p', '$picture')");
-is(scalar @r, 1, '… and nothing follows a row with the primary image');
+is(scalar @r, 1, '… and a row with the primary image needs no update');
 @r = sent("SET dataverse_fdw.insert_mode = 'upsert';
 	INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture) VALUES ('${id}1', 'there', NULL), ('${id}5', 'new', '$picture')");
 is_deeply(
@@ -111,7 +111,7 @@ is_deeply(
 		qq({"new_alltypesid":"${id}1","new_name":"there"}), qq({"new_alltypesid":"${id}5","new_name":"new"}),
 		qq({"new_alltypesid":"${id}1","new_picture":null}), qq({"new_alltypesid":"${id}5","new_picture":"iVBORw=="})
 	],
-	'an upsert may make a row, so its images follow, too, and those that are to go');
+	'an upsert may create a row, so its images follow as well, including those that are cleared');
 is($crm->sql("SELECT string_agg(new_name || (new_image IS NOT NULL)::text || (new_picture IS NOT NULL)::text, ' ' ORDER BY new_name) FROM dv.new_alltypes WHERE new_name <> 'p'"),
 	'newfalsetrue offfalsetrue otherfalsetrue primarytruefalse theretruefalse', '… and every row has its images');
 @r = sent("SET dataverse_fdw.dry_run = on; INSERT INTO dv.new_alltypes (new_name, new_picture) VALUES ('dry', '$picture')");
@@ -120,27 +120,27 @@ $crm->dvsim->control('POST', '/_dvsim/faults', [{ path => 'UpdateMultiple', stat
 	{ path => '$batch', batch_part => 1, status => 400, code => '0x80040265', message => 'no picture', times => 0 }]);
 my (undef, undef, $refused) = $crm->node->psql('postgres', "INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture) VALUES ('${id}6', 'kept', '$picture')");
 like($refused, qr/ERROR:  could not insert into foreign table "new_alltypes" .*: no picture/, 'an image that is refused is an error');
-like($refused, qr/The update that completes row 1 \(${id}6\) was refused; the row itself was written\./, '… which tells that the row is there');
+like($refused, qr/The update that completes row 1 \(${id}6\) was refused; the row itself was written\./, '… which reports that the row exists');
 $crm->sql("SET dataverse_fdw.on_error = 'continue'; SET client_min_messages = error;
 	INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_picture) VALUES ('${id}7', 'kept', '$picture'), ('${id}8', 'fine', NULL)");
 is($crm->sql("SELECT operation, row_number, message FROM dataverse.rejects WHERE foreign_table = 'dv.new_alltypes'"),
 	"update|1|no picture", '… or the update is filed');
 $crm->dvsim->control('DELETE', '/_dvsim/faults');
-is($crm->sql("SELECT count(*) FROM dv.new_alltypes WHERE new_name IN ('kept', 'fine') AND new_picture IS NULL"), 3, '… and the rows are there');
+is($crm->sql("SELECT count(*) FROM dv.new_alltypes WHERE new_name IN ('kept', 'fine') AND new_picture IS NULL"), 3, '… and the rows exist');
 $crm->sql("TRUNCATE dataverse.rejected_rows; DELETE FROM dv.new_alltypes");
 
 @r = sent("INSERT INTO dv.account (name) VALUES ('known') RETURNING accountid, name");
-is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.CreateMultiple'], 'RETURNING of what is known here costs nothing');
+is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.CreateMultiple'], 'RETURNING of known values needs no request');
 @r = sent("INSERT INTO dv.account (name) VALUES ('asked') RETURNING createdon, name");
-is(scalar @r, 2, 'RETURNING of what only the service knows is read back');
+is(scalar @r, 2, 'RETURNING of values that only the service knows reads them back');
 like(target($r[1]), qr/^accounts\?\$select=createdon&\$filter=accountid eq [-0-9a-f]{36}&/,
-	'… by id, and nothing but that');
+	'… by id, and only these columns');
 
-# ---- repetitions are told by cause
+# ---- repetitions are reported by cause
 
 $crm->fault(path => 'CreateMultiple', status => 503, times => 1);
 my $told = ($crm->time_of("SET dataverse_fdw.summary = on; INSERT INTO dv.account (name) VALUES ('repeated')"))[1];
-like($told, qr/: 1 row, 1 batch, 1 request, 1 repeated \(server 1\), 0 throttled, /, 'the summary says why a request was repeated');
+like($told, qr/: 1 row, 1 batch, 1 request, 1 repeated \(server 1\), 0 throttled, /, 'the summary reports why a request was repeated');
 $crm->fault(path => 'CreateMultiple', action => 'reset_before_commit', times => 2);
 like($crm->sql("EXPLAIN (ANALYZE, COSTS OFF) INSERT INTO dv.account (name) VALUES ('repeated')"),
 	qr/Requests Repeated: 2\n +Causes of Repetition: connection 2\n/, '… and so does EXPLAIN ANALYZE');
@@ -153,7 +153,7 @@ is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.UpdateMultiple'], 'U
 is_deeply(
 	[ sort @{ rows($r[0]) } ],
 	[ map { qq({"accountid":"$id$_","numberofemployees":8}) } 'a', 'b' ],
-	'… and writes only what is SET');
+	'… and writes only the columns in SET');
 @r = sent("UPDATE dv.account SET numberofemployees = numberofemployees + 1 WHERE numberofemployees = 8");
 is(target($r[0]), 'accounts?$select=accountid,numberofemployees&$filter=numberofemployees eq 8&$orderby=accountid',
 	'another UPDATE reads what it computes from, and ids');
@@ -164,7 +164,7 @@ is_deeply(
 @r = sent("UPDATE dv.account SET parentaccountid = NULL WHERE accountid = '${id}b'");
 is_deeply(rows($r[0]), [qq({"accountid":"${id}b","parentaccountid":null})], 'a lookup is cleared by null');
 
-# ---- polymorphic lookups: only what the row refers to is cleared
+# ---- polymorphic lookups: only the existing reference is cleared
 
 $crm->sql("INSERT INTO dv.contact (contactid, lastname) VALUES ('${id}c', 'c');
 	INSERT INTO dv.new_alltypes (new_alltypesid, new_name, new_customerid, new_customeridtype, new_relatedid, new_relatedidtype) VALUES
@@ -182,14 +182,14 @@ is_deeply(
 		qq({"new_alltypesid":"${id}2","new_customerid_contact":null,"new_RelatedId_account":null}),
 		qq({"new_alltypesid":"${id}3","new_customerid_account":null,"new_RelatedId_account":null})
 	],
-	'… and each row names the tables that it refers to');
+	'… and each row names its referenced tables');
 is($crm->sql("SELECT count(new_customerid), count(new_relatedid), count(new_customeridtype) FROM dv.new_alltypes"), '0|0|0', '… all are cleared');
 $crm->sql("UPDATE dv.new_alltypes SET new_customerid = '${id}a', new_customeridtype = 'account' WHERE new_name = 'l'");
 @r = sent("UPDATE dv.new_alltypes SET new_customerid = NULL WHERE new_alltypesid = '${id}1'");
-is($r[0]{method}, 'GET', 'a row that is given by its id is read first');
+is($r[0]{method}, 'GET', 'a row given by its id is read first');
 is_deeply(rows($r[1]), [qq({"new_alltypesid":"${id}1","new_customerid_account":null})], '… for the same reason');
 @r = sent("UPDATE dv.new_alltypes SET new_customerid = '${id}c', new_customeridtype = 'contact' WHERE new_alltypesid = '${id}1'");
-is_deeply(rows($r[0]), [qq({"new_alltypesid":"${id}1","new_customerid_contact\@odata.bind":"/contacts(${id}c)"})], 'another table replaces it without that');
+is_deeply(rows($r[0]), [qq({"new_alltypesid":"${id}1","new_customerid_contact\@odata.bind":"/contacts(${id}c)"})], 'a reference to another table replaces it without that');
 is(scalar @r, 1, '… and nothing is read');
 is($crm->sql("SELECT string_agg(new_customeridtype, ' ' ORDER BY new_alltypesid) FROM dv.new_alltypes"), 'contact account account', '… and it is replaced');
 $crm->sql("DELETE FROM dv.new_alltypes; DELETE FROM dv.contact");
@@ -201,7 +201,7 @@ $crm->sql(q{CREATE FUNCTION dv.number() RETURNS trigger LANGUAGE plpgsql AS
 is_deeply(
 	rows($r[1]),
 	[qq({"accountid":"${id}a","numberofemployees":10,"accountnumber":"n10"})],
-	'what a trigger changes is written, and what it leaves alone is not');
+	'columns changed by a trigger are written, and no others');
 $crm->sql('DROP TRIGGER number ON dv.account; DROP FUNCTION dv.number');
 
 @r = sent("DELETE FROM dv.account WHERE accountid = '${id}2'");
@@ -226,17 +226,17 @@ is_deeply(
 is_deeply(
 	[ sort @{ lines(@r) } ],
 	[ 'POST $batch', ('POST new_meters/Microsoft.Dynamics.CRM.UpsertMultiple') x 2 ],
-	'a key that cannot be an address is looked for');
+	'a key that cannot be part of an address is looked up');
 like($r[0]{body},
 	qr{\r\nGET /api/data/v9\.2/new_meters\?\$select=new_meterid&\$top=2&\$filter=new_serial%20eq%20'it''s%205%2F6' HTTP/1\.1\r\n},
 	'… by a filter');
-is(scalar(() = $r[0]{body} =~ /\r\nGET /g), 1, '… and only that one');
+is(scalar(() = $r[0]{body} =~ /\r\nGET /g), 1, '… and only that column');
 my ($made) = map { /"new_meterid":"([-0-9a-f]{36})"/ ? $1 : () } map { @{ rows($_) } } @r[ 1, 2 ];
 is_deeply(
 	[ sort map { @{ rows($_) } } @r[ 1, 2 ] ],
 	[ qq({"\@odata.id":"new_meters(new_serial='56')","new_name":"n"}),
 		qq({"new_meterid":"$made","new_serial":"it's 5/6","new_name":"m"}) ],
-	'… and made with its key as a member');
+	'… and created with its key as a member');
 @r = sent("INSERT INTO dv.new_meter (new_serial, new_name) VALUES ('it''s 5/6', 'o')");
 is_deeply(
 	lines(@r),
@@ -248,7 +248,7 @@ is_deeply(rows($r[1]), [qq({"new_meterid":"$made","new_name":"o"})], '… by id,
 is_deeply(
 	rows($r[0]),
 	[qq({"\@odata.id":"new_meters(_new_accountid_value=${id}a,new_number=4)","new_name":"m"})],
-	'… also one with a lookup');
+	'… and so is one with a lookup');
 
 # ---- elastic and intersect tables
 
@@ -288,21 +288,21 @@ for my $case ([ 'dev 1', 'dev%201' ], [ "it's", "it''s" ], [ 'dev#2', undef ], [
 	is(single('Upsert', "SET dataverse_fdw.insert_mode = 'upsert';
 			INSERT INTO dv.new_reading (new_readingid, new_name, partitionid) VALUES ('${id}f', 'u', '$sql')"),
 		qq(PATCH /api/data/v9.2/new_readings(${id}f) | {$member,"new_name":"u"}),
-		"$name: a single upsert has the partition as a member, too");
-	is($crm->sql("SELECT new_name FROM dv.new_reading WHERE partitionid = '$sql'"), 'u', '… which counts');
+		"$name: a single upsert has the partition as a member as well");
+	is($crm->sql("SELECT new_name FROM dv.new_reading WHERE partitionid = '$sql'"), 'u', '… which takes effect');
 	is(single('Update', "UPDATE dv.new_reading SET new_name = 'v' WHERE partitionid = '$sql'"),
 		"PATCH $key | {" . (defined $encoded ? '' : "$member,") . '"new_name":"v"}',
 		'… a single update either in its address or as a member');
-	is($crm->sql("SELECT new_name FROM dv.new_reading WHERE partitionid = '$sql'"), 'v', '… which counts');
+	is($crm->sql("SELECT new_name FROM dv.new_reading WHERE partitionid = '$sql'"), 'v', '… which takes effect');
 	my $option = $partition =~ s/([^\w-])/sprintf '%%%02X', ord $1/ger;
 	is(single('Delete', "DELETE FROM dv.new_reading WHERE partitionid = '$sql'"),
 		"DELETE $key" . (defined $encoded ? '' : "?partitionId=$option") . ' | ',
 		'… a single delete in its address, or as an option');
-	is($crm->sql('SELECT count(*) FROM dv.new_reading'), '0', '… which counts');
+	is($crm->sql('SELECT count(*) FROM dv.new_reading'), '0', '… which takes effect');
 }
 
 @r = sent("INSERT INTO dv.new_reading (new_readingid, new_name, partitionid) VALUES ('${id}a', 'r', 'dev 1')");
-is_deeply(rows($r[0]), [qq({"new_readingid":"${id}a","partitionid":"dev 1","new_name":"r"})], 'an elastic row is made in its partition');
+is_deeply(rows($r[0]), [qq({"new_readingid":"${id}a","partitionid":"dev 1","new_name":"r"})], 'an elastic row is created in its partition');
 @r = sent("UPDATE dv.new_reading SET new_name = 's'; DELETE FROM dv.new_reading");
 is_deeply(
 	[ grep { /^POST/ } @{ lines(@r) } ],
@@ -328,9 +328,9 @@ like($r[3]{body}, qr{\r\nDELETE /api/data/v9\.2/accounts\(${id}a\)/new_Account_C
 is_deeply(
 	lines(@r),
 	[ ('POST accounts/Microsoft.Dynamics.CRM.CreateMultiple') x 2, 'POST $batch' ],
-	'when one of several rows of a batch was refused, nothing is sent until it is known which, and then nothing at all');
-like($r[2]{body}, qr/multipart\/mixed; boundary="?changeset/, '… which one change set tells');
-is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'refused %'"), 10, '… and writes nothing of');
+	'when one of several rows of a batch was refused, nothing is sent until it is identified, and then nothing at all');
+like($r[2]{body}, qr/multipart\/mixed; boundary="?changeset/, '… by one change set');
+is($crm->sql("SELECT count(*) FROM dv.account WHERE name LIKE 'refused %'"), 10, '… which writes nothing');
 
 # for a batch of an elastic table, the answer has the outcome of each row, but not the reason
 
@@ -340,11 +340,11 @@ is_deeply(
 	lines(@r),
 	[ 'POST new_readings/Microsoft.Dynamics.CRM.CreateMultiple', 'POST $batch' ],
 	'rows of an elastic table that were refused are sent once more');
-is(scalar(() = $r[1]{body} =~ /\r\nPOST /g), 2, '… and they alone');
+is(scalar(() = $r[1]{body} =~ /\r\nPOST /g), 2, '… and no others');
 is( $crm->sql("SELECT string_agg(substring(message FROM 'The value .* is outside'), ', ' ORDER BY row_number)
 		FROM dataverse.rejects WHERE foreign_table = 'dv.new_reading'"),
 	join(', ', map { "The value $_ of 'new_quality' on record of type 'new_reading' is outside" } 4704, 4708),
-	'… to learn why');
+	'… to get the reason');
 is($crm->sql('SELECT count(*) FROM dv.new_reading'), 8, '… the others are written once');
 
 # ---- headers
@@ -358,11 +358,11 @@ my %header = (
 
 @r = sent("$options INSERT INTO dv.account (name) VALUES ('headers')");
 is($r[0]{headers}{$_}, $header{$_}, "$_ goes with a bulk message") for sort keys %header;
-like($r[0]{target}, qr/CreateMultiple\?tag=load%201%262$/, 'so does the tag');
+like($r[0]{target}, qr/CreateMultiple\?tag=load%201%262$/, 'and so does the tag');
 @r = sent("$options DELETE FROM dv.account WHERE accountid IN ('${id}1', '${id}b')");
 my ($part) = $r[0]{body} =~ m{(DELETE .*?\r\n\r\n)}s;
 like($part, qr/\r\n\Q$_: $header{$_}\E\r\n/, "$_ goes with the parts of a \$batch") for sort keys %header;
-like($part, qr/^DELETE \S+\?tag=load%201%262 /, 'so does the tag');
+like($part, qr/^DELETE \S+\?tag=load%201%262 /, 'and so does the tag');
 @r = sent("SET dataverse_fdw.bypass_custom_logic = 'async'; INSERT INTO dv.account (name) VALUES ('x')");
 is($r[0]{headers}{'MSCRM.BypassBusinessLogicExecution'}, 'CustomAsync', 'one kind of logic alone');
 
@@ -391,9 +391,9 @@ my (undef, undef, $said) = $crm->node->psql('postgres',
 	"SET dataverse_fdw.summary = on; INSERT INTO dv.account (name) SELECT 'summed up' FROM generate_series(1, 25)");
 like($said,
 	qr{NOTICE:  insert into foreign table "account": 25 rows, 3 batches, 3 requests, 0 repeated, 0 throttled, [\d.]+ s, \d+ rows/s$}m,
-	'a summary tells what it took');
+	'a summary reports the cost');
 
-# Sends another 60 rows concurrently, in requests each of which takes some time.
+# Sends another 60 rows concurrently, in slow requests.
 sub peak
 {
 	my ($settings) = @_;
@@ -408,7 +408,7 @@ sub peak
 }
 
 $crm->sql('ALTER SERVER crm OPTIONS (DROP max_parallel)');
-cmp_ok(peak(''), '>', 2, 'requests go side by side');
+cmp_ok(peak(''), '>', 2, 'requests are concurrent');
 is(peak('SET dataverse_fdw.max_parallel = 2;'), 2, '… as many as the session allows');
 
 $crm->stop;

@@ -1,10 +1,10 @@
 # write_shared.pl
-#		Random statements whose rows have ids and keys in common, within a statement
-#		and between sessions, while answers are lost and requests are carried out
-#		late: the count of each statement is that of its rows that are there, and
-#		whatever is not there was refused, or said to be in doubt.
+#		Random statements whose rows share ids and keys, within a statement and
+#		between sessions, while answers are lost and requests are carried out late:
+#		the count of each statement is the number of its rows that exist, and every
+#		missing row was refused, or reported to be in doubt.
 #
-# SEED repeats the chances of a run, and ROUNDS sets the number of rounds.
+# SEED repeats the random choices of a run, and ROUNDS sets the number of rounds.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -23,7 +23,7 @@ use constant DOUBT => '40003';
 
 my $seed = $ENV{SEED} // int rand 2**31;
 my $rounds = $ENV{ROUNDS} // 24;
-# without ROUNDS, a slow machine does fewer of them
+# without ROUNDS, a slow machine runs fewer of them
 my $until = defined $ENV{ROUNDS} ? undef : time + 15;
 
 srand $seed;
@@ -32,14 +32,14 @@ note "SEED=$seed ROUNDS=$rounds";
 my $w = WriteTest->start('write_shared', users => 2, options => { batch_size => 20, max_parallel => 4, request_timeout => '2s' });
 my $watcher = $w->watcher;
 
-# The rows that were sent: whose they are can be told from their names.
+# The rows that were sent; their names identify the sender.
 $watcher->query('CREATE TABLE sent (session int, n int, id uuid, part text, key text, same text, name text)');
 
 sub one_of { return $_[ int rand @_ ]; }
 
 # ---------------------------------------------------------------- statements
 
-# The texts that are the same key for the service.
+# Texts that the service considers the same key.
 sub variant
 {
 	my ($key) = @_;
@@ -98,7 +98,7 @@ sub choose_faults
 		{ status => 503 }, { status => 502, body => 'Bad Gateway' });
 	my @rules;
 
-	# an upsert that is carried out late undoes what was written since
+	# an upsert that is carried out late overwrites later writes
 	push @actions, map { { action => 'commit_late', delay_ms => $_ } } 100, 1_000, 60_000 if !$round->{mode}{changes};
 	for (1 .. 1 + int rand 3)
 	{
@@ -109,7 +109,7 @@ sub choose_faults
 
 # ---------------------------------------------------------------- accounting
 
-# What a session was told: how many rows were written, and how many are in doubt.
+# Returns the numbers of rows that a session reported as written and as in doubt.
 sub told
 {
 	my ($r) = @_;
@@ -122,7 +122,7 @@ sub told
 	return defined $r->{sqlstate} ? ($written // 0, $doubt // 0) : ($count, 0);
 }
 
-# Counts with a query; nothing but 0 is right.
+# Counts with a query; only 0 is correct.
 sub none
 {
 	my ($what, $sql) = @_;
@@ -140,7 +140,7 @@ sub whole
 	my $ok = 1;
 
 	$watcher->query("DROP TABLE IF EXISTS have; CREATE TABLE have AS SELECT $t->{id} AS id, $t->{name} AS name, $t->{number} AS n, $t->{value}[0] AS value, $part AS part, $key AS key FROM $t->{table}");
-	is($watcher->value('SELECT count(*) FROM have'), $w->rows_there($round->{kind}), "... all rows are seen") or $ok = 0;
+	is($watcher->value('SELECT count(*) FROM have'), $w->rows_there($round->{kind}), "... all rows are visible") or $ok = 0;
 	$ok &= none('rows that nobody sent', 'have h LEFT JOIN sent s USING (name) WHERE s.name IS NULL OR h.n <> s.n OR h.value <> s.n * 1.5'
 		  . ($round->{kind} eq 'key' ? '' : ' OR h.id <> s.id OR h.part <> s.part'));
 	$ok &= none('rows there twice', '(SELECT s.same FROM have JOIN sent s USING (name) GROUP BY 1 HAVING count(*) > 1) x');
@@ -171,7 +171,7 @@ sub whole
 		$ok = 0, diag($outcome) if !$round->{mode}{behind} && $written + $filed != $sent;
 		$ok &= none('rows that are nowhere', "sent s WHERE session = $session AND NOT EXISTS (SELECT FROM sent JOIN have USING (name) WHERE sent.same = s.same) AND NOT EXISTS (SELECT FROM refused WHERE name = s.name AND sqlstate = '${\DOUBT}')");
 	}
-	# of the rows of a statement the last one counts
+	# the last row of a statement wins
 	$ok &= none('older rows that won', 'have JOIN sent s USING (name) WHERE EXISTS (SELECT FROM sent l WHERE l.session = s.session AND l.same = s.same AND l.n > s.n)')
 	  if $round->{mode}{changes};
 	$ok &= none('keys that are missing', '(SELECT same FROM sent EXCEPT SELECT same FROM have JOIN sent USING (name)) x') if $round->{mode}{changes};
@@ -210,7 +210,7 @@ for my $number (1 .. $rounds)
 	@results = map { $_->finish(120) } @sessions;
 	my $hits = hits($w->dvsim);
 	clear_faults($w->dvsim);
-	# what is still to be carried out, is carried out before rows are counted
+	# late requests are carried out before rows are counted
 	$w->dvsim->control('POST', '/_dvsim/clock', { advance => 120 });
 	my $what = "round $number: $name, $round{kind}, $go_on, $sessions sessions of $n rows with $ids ids, $hits faults";
 	ok(whole(\%round, @results), $what) or diag("SEED=$seed\n" . join "\n", map { join ' ', map { $_ // () } @{$_}{qw(sqlstate message detail)} } @results);

@@ -1,8 +1,8 @@
 # write_timeouts.pl
-#		A service whose database takes too long, for large requests or for all:
-#		batches are halved, what comes of one of them has the retries of one
-#		request, and a statement ends when single rows fail one after the other,
-#		unless others are written beside them.
+#		A service whose database is too slow, for large requests or for all: batches
+#		are halved, the halves share the retries of one request, and a statement ends
+#		when single rows fail one after another, unless other rows are written at the
+#		same time.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -19,7 +19,7 @@ use WriteTest;
 my $w = WriteTest->start('write_timeouts', users => 1, options => { max_retries => 3, batch_size => 100 });
 my $timeout = { status => 500, code => '0x80044151', message => 'SQL timeout expired.', method => 'POST', path => '/api/data/', times => 0 };
 
-# the writes, and how often requests with so many rows were sent
+# the writes, and how often requests with this number of rows were sent
 sub writes { return grep { $_->{method} eq 'POST' && $_->{kind} ne 'token' } @{ $w->dvsim->control('GET', '/_dvsim/requests')->json->{requests} }; }
 
 sub times_by_size
@@ -37,23 +37,23 @@ for my $go_on (0, 1)
 	faults($w->dvsim, $timeout);
 	my $r = $w->run($w->insert('standard', 1, 100), settings => [ $go_on ? "SET dataverse_fdw.on_error = 'continue'" : () ]);
 	is($r->{sqlstate}, 'HV00L', "$what: everything times out: the statement fails");
-	like($r->{message}, qr/SQL timeout expired/, '... in the words of the service');
-	like($r->{hint} // '', qr/sent singly failed as well/, '... although it was to go on') if $go_on;
+	like($r->{message}, qr/SQL timeout expired/, '... with the message of the service');
+	like($r->{hint} // '', qr/sent singly failed as well/, '... in spite of on_error = continue') if $go_on;
 	my $times = times_by_size();
 	is($times->{100}, 2, '... the batch was sent twice');
 	is($times->{50}, 2, '... and each half once');
-	cmp_ok($times->{1}, '<=', 200, '... single rows no more often than a request may be repeated');
+	cmp_ok($times->{1}, '<=', 200, '... single rows no more often than a request may be retried');
 	cmp_ok(scalar(writes()), '<=', 2 + 4 + 4 + 8 + 16 + 32 + 64 + 200, '... in a bounded number of requests');
 	clear_faults($w->dvsim);
-	is($w->rows_there('standard'), 0, '... and nothing was written');
+	is($w->rows_there('standard'), 0, '... and no row was written');
 	is($w->watcher->value('SELECT count(*) FROM dataverse.rejects'), 0, '... nor filed');
 }
 
-# ---- some rows fail, and others beside them are written
+# ---- some rows fail, and others are written at the same time
 
 $w->set(max_retries => 1);
 
-# Inserts so many rows singly while these parts of a $batch time out; all that time out are filed.
+# Inserts this number of rows singly while these parts of a $batch time out; all that time out are filed.
 sub files
 {
 	my ($rows, $batch_size, $parts, $times, $filed, $what) = @_;
@@ -66,19 +66,19 @@ sub files
 	is(hits($w->dvsim), 2 * $filed, "$what time out twice");
 	clear_faults($w->dvsim);
 	is($r->{tag}, 'INSERT 0 ' . ($rows - $filed), '... the others are written and counted') || diag($r->{message});
-	is($w->rows_there('single'), $rows - $filed, '... and are there');
+	is($w->rows_there('single'), $rows - $filed, '... and exist');
 	is($w->watcher->query('SELECT count(*), count(DISTINCT row_number), min(code) FROM dataverse.rejects'), "$filed|$filed|0x80044151",
 		'... and those that time out are filed');
 	return;
 }
 
 files(50, 100, 10, 2, 10, 'ten rows of a batch');
-# one request that is given up, however many rows it has, does not show that the service is down
+# one abandoned request, whatever its number of rows, does not prove that the service is down
 files(10, 100, 10, 2, 10, 'all rows of a batch');
-# nor do several, if rows have been written since the first attempts of theirs
+# nor do several, if rows have been written since their first attempts
 files(80, 10, 1, 0, 8, 'the first rows of eight batches');
 
-# ---- rows that take too long by themselves, before any other has been written
+# ---- rows that are slow themselves, before any other has been written
 
 my $r;
 
@@ -109,10 +109,10 @@ clear_faults($w->dvsim);
 like($r->{message} // '', qr/: user is gone$/, 'the user fails after a row was refused');
 like($r->{detail} // '', qr/^1 row was refused earlier\.  dataverse\.rejects does not contain it, because it is rolled back with the statement\.\nRefused row: 7 \(\S+\): no sevens$/m,
 	'... the error quotes the row');
-is($w->watcher->value("SELECT count(*) FROM dataverse.rejects WHERE message = 'no sevens'"), 0, '... because it is not filed any more');
+is($w->watcher->value("SELECT count(*) FROM dataverse.rejects WHERE message = 'no sevens'"), 0, '... because it is no longer filed');
 $w->set(max_parallel => 52);
 
-# ---- a change set, in which each time another row fails
+# ---- a change set in which another row fails each time
 
 my $deadlock = 'Generic SQL error. CRM ErrorCode: -2147204784 Sql ErrorCode: -2146232060 Sql Number: 1205';
 my @every_second = map { { path => '$batch', batch_part => 2 * $_, every => 2, times => 0, status => 400, code => '0x80044150', message => $deadlock } } 1 .. 50;
@@ -133,10 +133,10 @@ $w->reset;
 $w->watcher->query("INSERT INTO dv.new_meter (new_meterid, new_serial) VALUES (md5('taken')::uuid, 'S7')");
 faults($w->dvsim, @every_second);
 $r = $w->run("INSERT INTO dv.new_meter (new_number, new_name, new_serial) SELECT n, 'row ' || n, 'S' || n FROM generate_series(1, 50) n");
-is($r->{sqlstate}, '23505', '... and a row that is refused ends it');
+is($r->{sqlstate}, '23505', '... and a refused row ends it');
 like($r->{detail} // '', qr/Refused row: 7 /, '... and is named');
 my ($stay) = ($r->{detail} // '') =~ /(\d+) rows? of this statement ha(?:s|ve) been written/;
-is($w->rows_there('standard'), 1 + ($stay // 0), '... with the number of rows that stay');
+is($w->rows_there('standard'), 1 + ($stay // 0), '... with the number of written rows');
 
 $w->stop;
 done_testing();
