@@ -21,7 +21,7 @@ use Time::HiRes qw(sleep time);
 
 use Dvsim;
 
-# Wide characters in the output of a test are fatal from PostgreSQL 17 on, so they are with any version.
+# From PostgreSQL 17 on, wide characters in the output of a test are fatal; make them so with any version.
 $SIG{__WARN__} = sub { die $_[0] if $_[0] =~ /^Wide character/; warn $_[0] };
 
 # dvsim => an existing Dvsim to share; initdb => its options; users => N application users app1, app2, …
@@ -119,7 +119,7 @@ sub kill_backend
 		return 1 if defined $status && $status == 0 && $now =~ /^\d+$/ && $now ne $before;
 		sleep 0.1;
 	}
-	# psql may be gone before it has got the query
+	# psql may have ended before it has read the query
 	for (1 .. 20)
 	{
 		return 1 if eval { $self->node->poll_query_until('postgres', 'SELECT true') };
@@ -157,7 +157,7 @@ sub finish
 	return $h->{err};
 }
 
-# Returns the requests that have reached dvsim since the last call, without those for tokens.
+# Returns the requests that have reached dvsim since the last call, except those for tokens.
 sub requests
 {
 	my ($self) = @_;
@@ -167,7 +167,7 @@ sub requests
 	return grep { ($_->{kind} // '') ne 'token' } @{ $log->{requests} };
 }
 
-# Runs statements in a new session, and returns what they have sent.
+# Runs statements in a new session, and returns their requests.
 sub sent
 {
 	my ($self, $sql) = @_;

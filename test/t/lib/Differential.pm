@@ -39,7 +39,7 @@ our @errors;
 our $look_at_plans = 0;
 
 my $more_settings = $ENV{SETTINGS} // '';    # under which all questions are asked
-my @statements;    # that made the tables and their rows
+my @statements;    # that created the tables and their rows
 
 sub pick { return $_[ int rand @_ ]; }
 sub chance { return rand() < $_[0]; }
@@ -184,13 +184,13 @@ sub list_of
 	return "ARRAY[" . join(', ', @items) . "]\::$column->[1]\[]";
 }
 
-# values that no row has, or hardly any
+# values of no row, or of few
 my %fillers = (
 	uuid => 'gen_random_uuid()', text => "'filler ' || i", numeric => 'i * 1.5', float8 => 'i * 1.5', integer => 'i + 1000',
 	timestamptz => "timestamptz '1999-12-31 23:00:00' + i * interval '1 s'", timestamp => "timestamp '1999-12-31 23:00:00' + i * interval '1 s'",
 	date => "date '2001-01-01' - i");
 
-# The same list among so many other values that it takes several requests, or more than the table has pages.
+# The same list among enough other values to need several requests, or more than the table has pages.
 sub long_list_of
 {
 	my ($column) = @_;
@@ -355,7 +355,7 @@ our @settings = (
 	'', '',
 	(map { join ' ', map { "SET enable_$_ = off;" } split } 'hashjoin mergejoin', 'nestloop', 'nestloop hashjoin',
 		'hashagg sort', 'material memoize bitmapscan', 'hashjoin mergejoin material memoize'),
-	# the search that otherwise plans only queries with many tables, and joins in the order of the query
+	# GEQO, which otherwise plans only queries with many tables, and joins in the order of the query
 	map { "SET geqo_threshold = 2; $_" } '', 'SET geqo_seed = 0.5; SET enable_hashjoin = off;', 'SET join_collapse_limit = 1;');
 our @zones = qw(Europe/Berlin UTC America/Los_Angeles Pacific/Kiritimati Asia/Kolkata);
 
@@ -439,7 +439,7 @@ sub telling
 
 # ---------------------------------------------------------------- wrong policies
 
-# Makes new sessions (there are no others) load the library with wrong policies instead of the installed one.
+# Makes new sessions (no others exist) load the library with wrong policies instead of the installed one.
 sub use_flips
 {
 	my ($crm, $query, $answer) = @_;
@@ -471,7 +471,7 @@ sub wrong_policies_ok
 				$asked += $each;
 			}
 			cmp_ok(scalar(@noticed), '>', 0,
-				"$sort.$op wrong: " . @noticed . " of $asked questions notice it");
+				"$sort.$op wrong: " . @noticed . "of $asked questions detect it");
 			note bytes($noticed[0]) if @noticed;
 		}
 	}

@@ -6,10 +6,10 @@
 #		'/endless' => …);
 #	is($server->count('/token'), 1);
 #
-# A handler is chosen by the end of the path (without the query).  It writes to the socket; if it
-# returns false, the connection is closed.  A request is a hash with method,
-# path, head, and body.  Every connection has a process of its own, so handlers
-# share no variables; "n" is the number of requests for that path so far.
+# A handler is chosen by the end of the path (without the query).  It writes to the socket; if
+# it returns false, the connection is closed.  A request is a hash with method, path, head, and
+# body.  Every connection has its own process, so handlers share no variables; "n" is the
+# number of requests for that path so far.
 #
 # SPDX-License-Identifier: PostgreSQL
 

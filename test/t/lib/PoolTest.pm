@@ -98,7 +98,7 @@ sub wait_event
 		"backend waits in $event");
 }
 
-# Sends requests until the session has a token of each of the users, and the last one named has answered.
+# Sends requests until the session has a token for each of the users, and the last one named has answered.
 sub take_turns
 {
 	my ($session, $server, @users) = @_;
@@ -139,7 +139,7 @@ sub faults
 	return;
 }
 
-# Replaces all rules at once, for requests that come all the time.
+# Replaces all rules at once, for uninterrupted requests.
 sub other_faults
 {
 	my ($dvsim, @rules) = @_;
@@ -156,7 +156,7 @@ sub clear_faults
 	return;
 }
 
-# Returns how often the fault rules have acted.
+# Returns the number of times that fault rules have fired.
 sub hits
 {
 	my ($dvsim) = @_;

@@ -90,9 +90,8 @@ sub must_conflict
 	return $one->{time} < earliest($other) && $other->{time} < earliest($one);
 }
 
-# Returns true if a write of this column in the service may have been unknown to a
-# local write.  Of a row that did not exist at first, the values last seen are not
-# known in all columns.
+# Returns true if a write of this column in the service may have been unknown to a local write.
+# For a row that did not exist at first, the values last seen are not known in all columns.
 sub may_meet
 {
 	my ($self, $row, $ours, $column) = @_;
@@ -155,7 +154,7 @@ sub wrong_existence
 	return if $row->{touched} && $deleted{local};
 	if ($exists)
 	{
-		# a deletion was undone: there must be a write of the other side that it met
+		# a deletion was undone: a conflicting write of the other side must exist
 		for my $side (qw(local service))
 		{
 			my $other = $side eq 'local' ? 'service' : 'local';
@@ -190,7 +189,7 @@ sub was_deleted
 	return scalar grep { $_->{operation} eq 'delete' } @{ $row->{local} }, @{ $row->{service} };
 }
 
-# Returns how many writes have met an unknown write of the other side.
+# Returns the number of writes that conflicted with an unknown write of the other side.
 sub conflicts
 {
 	my ($self) = @_;

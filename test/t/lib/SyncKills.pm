@@ -11,8 +11,8 @@
 #				before it is committed
 #	done:N		transaction N has done everything, and is about to commit
 #
-# At a gate, the backend waits for an advisory lock that the test holds.  Other
-# points are requests that dvsim holds back:
+# At a gate, the backend waits for an advisory lock that the test holds.  Other points are
+# requests that dvsim delays:
 #
 #	held:N		N - 1 pages were answered, and the next one never is
 #	sent:N		the same, but the request that is never answered was carried out
@@ -57,7 +57,7 @@ sub start
 		options => {
 			page_size => $arg{page} // 5000,
 			budget_pacing => 'off',
-			# longer than dvsim takes to start again
+			# longer than dvsim takes to restart
 			max_retries => 100,
 			%{ $arg{options} // {} }
 		},
@@ -80,8 +80,7 @@ sub install
 	my ($self) = @_;
 	my $class = CLASS;
 
-	# A sequence's counts are not rolled back.  The first write of a
-	# transaction is found by its number.
+	# Sequences are not rolled back.  The first write of a transaction is identified by its number.
 	$self->sql(qq{
 		CREATE SCHEMA gate;
 		CREATE SEQUENCE gate.xid MINVALUE 0 CACHE 1;
@@ -131,7 +130,7 @@ sub install
 	return;
 }
 
-# Opens the session that keeps gates shut.
+# Opens the session that keeps gates closed.
 sub watcher
 {
 	my ($self) = @_;
@@ -147,7 +146,7 @@ sub watcher
 	return $self->{watcher};
 }
 
-# Starts a statement in a session of its own, with these gates shut.
+# Starts a statement in a session of its own, with these gates closed.
 sub begin
 {
 	my ($self, $sql, @stops) = @_;
@@ -215,8 +214,8 @@ sub open_gate
 	return;
 }
 
-# Waits until dvsim holds a request back, and the session only waits for it; or
-# until it has reached a gate without such a request.
+# Waits until dvsim delays a request, and the session only waits for it; or until it has
+# reached a gate without such a request.
 sub await_held
 {
 	my ($self, $s) = @_;
@@ -244,7 +243,7 @@ sub kill_backend
 
 	kill 'KILL', $s->pid;
 	$s->done(PATIENCE) or croak 'a session has survived';
-	# the postmaster has noticed when the other sessions have ended, too
+	# the postmaster has noticed when the other sessions have ended as well
 	my $until = time + PATIENCE;
 	while (1)
 	{
@@ -291,7 +290,7 @@ sub kill_dvsim
 	$self->note_pages;
 	$self->dvsim->crash;
 	$self->dvsim->start_again;
-	# it counts its requests anew
+	# it restarts the count of its requests
 	$self->{since} = 0;
 	$self->{noted} = {};
 	return;
@@ -299,8 +298,8 @@ sub kill_dvsim
 
 # -- pages read
 
-# Notes which pages have been answered since the last call, and counts those that
-# had been answered before the last kill.
+# Notes which pages have been answered since the last call, and counts those that had been
+# answered before the last kill.
 sub note_pages
 {
 	my ($self) = @_;
@@ -326,8 +325,7 @@ sub note_pages
 	return;
 }
 
-# Called when a life has ended: checks how much it read again, and remembers the pages that it has
-# read.
+# Called when a process has ended: checks how much it read again, and remembers its pages.
 sub end_life
 {
 	my ($self, $what) = @_;
@@ -370,14 +368,14 @@ sub progress
 		              (SELECT sum(rows_read + rows_compared + inserted + updated + deleted) FROM dataverse.run_log)});
 }
 
-# Returns how many rows dvsim has written since its last start.
+# Returns the number of rows that dvsim has written since its last start.
 sub rows_written
 {
 	my ($self) = @_;
 	my $rows = $self->{crm}->user_stats('app1')->{rows};
 	my $n = 0;
 
-	# a $batch has a kind of its own
+	# requests of kind $batch are counted separately
 	$n += $rows->{$_} // 0 for qw(create update upsert delete batch);
 	return $n;
 }
@@ -421,7 +419,7 @@ sub attempt
 
 		$self->kill_dvsim;
 		$self->open_gate($gate) if $gate && $gate < $last;
-		# the run goes on by itself
+		# the run continues by itself
 		return $s->finish unless $gate == $last || $self->await_next($s, $gate);
 		$self->watcher->query('SELECT pg_cancel_backend(' . $s->pid . ')');
 		$s->finish;
@@ -443,10 +441,10 @@ sub points
 	return $all[ $self->{turn}++ % @all ];
 }
 
-# Calls a procedure again and again, and kills each call a step later than the
-# last one, until one ends by itself.  all => each step is killed in all ways;
-# victims, kinds => only these; request => the requests that dvsim holds back;
-# state => a query whose result shows progress; most => the most kills
+# Calls a procedure repeatedly, and kills each call one step later than the last one, until
+# one ends by itself.  all => each step is killed in all ways; victims, kinds => only these;
+# request => the requests that dvsim delays; state => a query whose result shows progress;
+# most => the maximum number of kills
 sub chain
 {
 	my ($self, $sql, $what, %arg) = @_;
@@ -477,13 +475,13 @@ sub chain
 			$kills++;
 		}
 		last if $self->{too_many} > 10;
-		# some runs have other things to do first, each time
+		# some runs have other work to do first, each time
 		$base++ if $self->progress eq $before;
 		$base = $first if $phase ne $self->{phase} && !$arg{state};
 		$phase = $self->{phase};
 		if ($base > 60 || $kills > ($arg{most} // 20_000)) { Test::More::fail("$what: no progress"); last; }
 	}
-	Test::More::is($result ? $result->{message} // '' : 'has not ended', '', "$what: killed $kills times, then it ends well");
+	Test::More::is($result ? $result->{message} // '' : 'has not ended', '', "$what: killed $kills times, then it succeeds");
 	$self->{last_result} = $result;
 	Test::More::cmp_ok($self->{most}, '<=', 2, "$what: at most two pages were read again each time");
 	Test::More::note(sprintf '%s: %d kills in %.0f s (%s), %d pages answered', $what, $kills, time - $began,

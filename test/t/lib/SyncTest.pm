@@ -51,7 +51,7 @@ sub rows_written
 	return $n;
 }
 
-# Runs, and returns how many rows have been written in Dataverse.
+# Runs a statement, and returns the number of rows written in Dataverse.
 sub written_by
 {
 	my ($sql) = @_;

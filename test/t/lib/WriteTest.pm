@@ -143,7 +143,7 @@ sub set
 	return;
 }
 
-# Removes all rows, and all that is known about earlier requests.
+# Removes all rows, and the pool's knowledge of earlier requests.
 sub reset
 {
 	my ($self) = @_;
@@ -335,7 +335,7 @@ my @faults = (
 		undef,
 		'parts'
 	],
-	# some rows appear before they are sent again, some after that, some after the statement
+	# some rows appear before they are sent again, some afterwards, some after the statement
 	[
 		'late commits',
 		[
@@ -347,7 +347,7 @@ my @faults = (
 	[ 'truncated answers', [ { action => 'truncate', every => 7, times => 0 } ] ],
 	[ 'garbled answers', [ { action => 'garble', every => 5, times => 0 } ] ]);
 
-# Waits until the rules have acted this often, or the statement has ended.
+# Waits until the rules have fired this often, or the statement has ended.
 sub wait_for_hits
 {
 	my ($self, $hits, $session) = @_;
@@ -463,8 +463,8 @@ sub path_of
 	return "Microsoft.Dynamics.CRM.${operation}Multiple";
 }
 
-# Returns the faults of a row of the matrix: all, or only those that matter to an
-# unusual way of writing.
+# Returns the faults of a row of the matrix: all, or only those relevant to an unusual way of
+# writing.
 sub faults_for
 {
 	my ($path, $few) = @_;
@@ -474,8 +474,8 @@ sub faults_for
 	return (@names, 'dvsim killed', 'everything at once');
 }
 
-# Tests a row of the matrix.  few => 1: not all faults; not: a fault that is left out; prepare: called before each
-# statement; all else as for cell(), but requests, and by default path, are computed.
+# Tests a row of the matrix.  few => 1: not all faults; not: an excluded fault; prepare: called
+# before each statement; all else as for cell(), but requests, and by default path, are computed.
 sub row
 {
 	my ($self, %row) = @_;
