@@ -1,5 +1,6 @@
-# Tokens: client secret, certificate, managed identity, and how
-# each is refused; what a token is good for and for how long.
+# 010_token.t
+#		Tokens: client secret, certificate, managed identity, and how each is
+#		refused; which requests a token permits, and for how long.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;
@@ -86,11 +87,11 @@ is($r->json->{expires_in}, 3599, 'expires_in');
 is($r->json->{ext_expires_in}, 3599, 'ext_expires_in');
 unlike($r->body, qr/"expires_in":"/, 'expires_in is a number');
 like($r->header('Content-Type'), qr{^application/json}, 'token is JSON');
-like($r->header('Cache-Control'), qr/no-store/, 'token is not to be stored');
+like($r->header('Cache-Control'), qr/no-store/, 'token must not be cached');
 my $token = $r->json->{access_token};
-isnt($s->token('app1', 'secret1'), $token, 'another token each time');
+isnt($s->token('app1', 'secret1'), $token, 'a different token each time');
 
-is($s->get('WhoAmI', Authorization => "Bearer $token")->status, 200, 'the token opens');
+is($s->get('WhoAmI', Authorization => "Bearer $token")->status, 200, 'the token is accepted');
 is($s->get('WhoAmI', Authorization => "bearer  $token")->status, 200, 'scheme in any case');
 
 $r = $s->token_request(%good,
@@ -98,7 +99,7 @@ $r = $s->token_request(%good,
 	client_secret => 's&c=r%t +é');
 is($r->status, 200, 'id is a GUID, secret has characters to escape');
 $r = $s->token_request(%good, client_id => 'with:colons', client_secret => 'secret3');
-is($r->status, 200, 'an id may hold colons');
+is($r->status, 200, 'an id may contain colons');
 $r = $s->token_request(%good, client_id => 'APP1');
 is($r->status, 200, 'ids in any case');
 $r = $s->token_request(%good, scope => "$base//.default");
@@ -124,7 +125,7 @@ refused('unknown tenant', 400, 'invalid_request', 90002, {%good}, '/unknown/oaut
 refused('nothing at all', 400, 'invalid_request', 900144, {});
 is($s->spawn_plain('POST', '/t/oauth2/v2.0/token', '{"client_id":"app1"}',
 		'Content-Type' => 'application/json')->result->json->{error_codes}[0],
-	900144, 'a JSON body is no form');
+	900144, 'a JSON body is not a form');
 is($s->spawn_plain('GET', '/t/oauth2/v2.0/token')->result->json->{error_codes}[0],
 	900561, 'GET is refused');
 is($s->spawn_plain('POST', '/t/oauth2/v2.0/token', 'grant_type=%zz',
@@ -163,9 +164,9 @@ for my $name (qw(expires_in expires_on ext_expires_in not_before))
 	like($r->body, qr/"$name":"\d+"/, "$name is a number in a string");
 }
 is($r->json->{resource}, $base, 'resource');
-is($r->json->{client_id}, 'app1', 'the first user unless another is asked for');
+is($r->json->{client_id}, 'app1', 'the first user is the default');
 is($s->get('WhoAmI', Authorization => 'Bearer ' . $r->json->{access_token})->status, 200,
-	'its token opens');
+	'its token is accepted');
 $r = $s->spawn_plain('GET', "$imds&client_id=with%3Acolons", undef, Metadata => 'true')->result;
 is($r->json->{client_id}, 'with:colons', 'another user');
 $r = $s->spawn_plain('GET', "$imds%2F", undef, Metadata => 'true')->result;
@@ -206,7 +207,7 @@ is($s->get('WhoAmI')->status, 200, 'a new token');
 
 my $short = Dvsim->start('--token-lifetime', '10min', '--time-scale', 100);
 $r = $short->token_request(%good, scope => $short->base . '/.default');
-is($r->json->{expires_in}, 6, 'expires_in tells real seconds');
+is($r->json->{expires_in}, 6, 'expires_in is in real seconds');
 
 # ---------------------------------------------------------------- certificate
 
@@ -260,10 +261,10 @@ SKIP:
 		is($r->status, 200, "$alg assertion");
 	}
 	is($s->get('WhoAmI', Authorization => 'Bearer ' . $r->json->{access_token})->status, 200,
-		'its token opens');
+		'its token is accepted');
 	$r = $s->token_request(%form, client_assertion => $assertion->(
 			claims => { aud => 'https://login.microsoftonline.com/tenant/oauth2/v2.0/token' }));
-	is($r->status, 200, "audience as the public cloud's");
+	is($r->status, 200, "audience of the public cloud");
 
 	refused('signed by another key', 401, 'invalid_client', 700027,
 		{ %form, client_assertion => $assertion->(key => 'other') });

@@ -1,5 +1,6 @@
-# URLs, headers of requests and answers, error bodies, and the tolerances that
-# are not about $batch or FetchXML.
+# 011_headers.t
+#		URLs, headers of requests and answers, error bodies, and tolerances
+#		except those of $batch and FetchXML.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;
@@ -56,8 +57,8 @@ isnt($s->get('WhoAmI')->header('REQ_ID'), $ids[1], 'other ids for the next reque
 $r = $s->get('nothings');
 is($r->status, 404, 'unknown segment: 404');
 is($r->error_message, "Resource not found for the segment 'nothings'.", 'its message');
-is($r->header('OData-Version'), '4.0', 'errors carry the standing headers');
-is(scalar(@ids = $r->headers('x-ms-service-request-id')), 2, 'the duplicates too');
+is($r->header('OData-Version'), '4.0', 'errors have the standard headers');
+is(scalar(@ids = $r->headers('x-ms-service-request-id')), 2, 'including the duplicates');
 is_deeply([ sort keys %{ $r->json->{error} } ], [qw(code message)], 'bare without annotations');
 
 # ---------------------------------------------------------------- error annotations
@@ -87,7 +88,7 @@ for my $list ('"a,,b"', '"a b"', '"*x"', '"a;b"', '""')
 	is($r->error_code, '0x80097303', "malformed list $list: code");
 }
 
-# ---------------------------------------------------------------- what is not done
+# ---------------------------------------------------------------- what is refused
 
 my $steps = '00000000-0000-0000-0000-000000000001';
 my $bypass = 'MSCRM.BypassBusinessLogicExecutionStepIds';
@@ -105,7 +106,7 @@ $r = $s->post('$batch', "\x1f\x8b", 'Content-Type' => 'multipart/mixed; boundary
 	'Content-Encoding' => 'gzip');
 is($r->status, 415, 'a compressed $batch is not taken for an empty one');
 is($s->post('accounts', { name => 'x' }, 'Content-Encoding' => 'identity')->status, 204,
-	'identity is none');
+	'identity is no encoding');
 
 # ---------------------------------------------------------------- Preference-Applied
 
@@ -118,8 +119,8 @@ is_deeply([ sort $r->headers('Preference-Applied') ],
 for my $size (qw(0 -1 x))
 {
 	$r = $s->get('accounts?$select=name', Prefer => "odata.maxpagesize=$size");
-	cmp_ok(scalar @{ $r->json->{value} }, '>=', 10, "a page of $size rows is not made");
-	is($r->header('Preference-Applied'), undef, 'nor said to be');
+	cmp_ok(scalar @{ $r->json->{value} }, '>=', 10, "a page of $size rows is not returned");
+	is($r->header('Preference-Applied'), undef, 'nor acknowledged');
 }
 $r = $s->post('accounts?$select=name', { name => 'P' }, Prefer => 'return=representation');
 is($r->status, 201, 'representation');
@@ -137,20 +138,20 @@ for (1 .. 60)
 	my ($cookie) = grep { /^ARRAffinity/ } $s->get('WhoAmI')->headers('Set-Cookie');
 	$seen{$cookie}++;
 }
-is(scalar keys %seen, 4, 'requests without the cookie meet all four servers');
+is(scalar keys %seen, 4, 'requests without the cookie reach all four servers');
 my ($pin) = (sort keys %seen)[0] =~ /^(ARRAffinity=[0-9a-f]+)/;
 my $same = grep {
 	my ($cookie) = grep { /^ARRAffinity/ }
 	  $s->get('WhoAmI', Cookie => "a=b; $pin; ReqClientId=x")->headers('Set-Cookie');
 	$cookie =~ /^\Q$pin\E;/
 } 1 .. 10;
-is($same, 10, 'the cookie pins to one');
+is($same, 10, 'the cookie pins the client to one');
 
 # ---------------------------------------------------------------- compression
 
 my $plain = $s->get('$metadata');
 is($plain->status, 200, '$metadata');
-is($plain->header('Content-Encoding'), undef, 'not compressed unless asked for');
+is($plain->header('Content-Encoding'), undef, 'not compressed unless requested');
 for my $accept ('gzip', 'gzip, deflate, br', 'deflate, gzip;q=0.5', 'GZIP')
 {
 	$r = $s->get('$metadata', 'Accept-Encoding' => $accept);
@@ -166,7 +167,7 @@ for my $accept ('identity', 'gzip;q=0', 'br', 'x-gzip-not')
 		"not compressed for $accept");
 }
 is($s->get('WhoAmI', 'Accept-Encoding' => 'gzip')->header('Content-Encoding'), undef,
-	'small answers are not worth it');
+	'small answers are not compressed');
 
 # ---------------------------------------------------------------- URLs and methods
 
@@ -186,7 +187,7 @@ is(scalar @{ $s->get('accounts?%24select=name&%24top=2')->json->{value} }, 2,
 is($s->get("accounts?\$select=name&\$filter=name+eq+'P'")->status, 200, '+ is a blank');
 is($s->get(q($%6Detadata))->status, 200, 'percent-encoded segment');
 is($s->get('whoami')->status, 404, 'names are case-sensitive');
-is($s->get('Accounts')->status, 404, 'those of sets too');
+is($s->get('Accounts')->status, 404, 'including those of sets');
 is($s->post('WhoAmI', '{}')->status, 404, 'POST on a function: 404');
 is($s->post('$metadata', '{}')->status, 405, 'POST on $metadata: 405');
 is($s->get('$batch')->status, 405, 'GET on $batch: 405');
@@ -218,8 +219,8 @@ for my $more (1, 60_000)
 }
 $r = $s->get("accounts(name='" . 'x' x 260 . "')");
 is($r->status, 400, 'a segment of more than 260 characters: 400');
-like($r->body, qr/Bad Request - Invalid URL/, 'from the layer before');
-isnt($s->get("accounts(name='" . 'x' x 230 . "')")->body, $r->body, 'shorter ones get through');
+like($r->body, qr/Bad Request - Invalid URL/, 'from the layer in front');
+isnt($s->get("accounts(name='" . 'x' x 230 . "')")->body, $r->body, 'shorter ones are accepted');
 
 # ---------------------------------------------------------------- request headers
 
@@ -232,8 +233,8 @@ my $caller = '12345678-1234-1234-1234-123456789abc';
 for my $case ([ MSCRMCallerID => $caller ], [ CallerObjectId => $caller ])
 {
 	$r = $s->get('WhoAmI', @$case);
-	is($r->status, 403, "$case->[0] of nobody: 403");
-	is($r->error_code, '0x80072560', "$case->[0] of nobody: code");
+	is($r->status, 403, "$case->[0] of an unknown user: 403");
+	is($r->error_code, '0x80072560', "$case->[0] of an unknown user: code");
 	is($s->get('WhoAmI', $case->[0] => 'x')->status, 400, "$case->[0] must be a GUID");
 }
 my $other = Dvsim->start('--app-user', 'a:1', '--app-user', 'b:2');
@@ -247,7 +248,7 @@ is($other->get('WhoAmI', CallerObjectId => $row->{azureactivedirectoryobjectid})
 	$b, 'CallerObjectId');
 my $account = $other->create('accounts', { name => 'of b' }, MSCRMCallerID => $b);
 is($other->get("accounts($account)?\$select=_ownerid_value")->json->{_ownerid_value}, $b,
-	'what b creates is his');
+	'b owns the rows that it creates');
 is($other->patch("systemusers($b)", { isdisabled => \1 })->status, 204, 'b is disabled');
 $r = $other->as('b', 2)->get('WhoAmI');
 is($r->status, 403, 'a disabled user: 403');

@@ -1,5 +1,6 @@
-# Faults: every action, what was committed under
-# each, how rules match and count, and how malformed rules are refused.
+# 012_faults.t
+#		Faults: every action, whether the request was committed, how rules
+#		match and count, and how malformed rules are refused.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;
@@ -19,7 +20,7 @@ sub faults
 	my @rules = @_;
 	$s->control('DELETE', '/_dvsim/faults');
 	my $answer = $s->control('POST', '/_dvsim/faults', \@rules);
-	is($answer->status, 200, 'rules taken') or diag $answer->body;
+	is($answer->status, 200, 'rules accepted') or diag $answer->body;
 	return;
 }
 
@@ -28,7 +29,7 @@ sub journal { return @{ $s->control('GET', '/_dvsim/requests')->json->{requests}
 sub stats { return $s->control('GET', '/_dvsim/stats')->json; }
 sub rows { return stats()->{tables}{account}; }
 
-$s->get('WhoAmI');    # has a token from here on
+$s->get('WhoAmI');    # has a token from now on
 
 # ---------------------------------------------------------------- status
 
@@ -41,7 +42,7 @@ is($r->error_message, 'busy "now"', 'message');
 is($r->header('Retry-After'), '12', 'Retry-After');
 is($r->header('X-Test'), 'a', 'header');
 is_deeply([ $r->headers('X-Many') ], [ 'b', 'c' ], 'header given twice');
-is($r->header('OData-Version'), '4.0', 'standing headers');
+is($r->header('OData-Version'), '4.0', 'standard headers');
 is($r->header('x-ms-ratelimit-burst-remaining-xrm-requests'), undef, 'not admitted');
 is(rows(), 0, 'nothing was written');
 is($s->post('accounts', { name => 'A' })->status, 204, 'the rule is spent');
@@ -51,8 +52,8 @@ is_deeply([hits()], [1], 'hit once');
 
 $r = $s->control('PUT', '/_dvsim/faults', [ { status => 503, code => '0x1' }, { status => 504 } ]);
 is_deeply([ map { "$_->{id} $_->{status}" } @{ $r->json } ], [ '2 503', '3 504' ], 'PUT replaces the rules');
-is($s->control('PUT', '/_dvsim/faults', [ { action => 'no such' } ])->status, 400, 'but not by rules that are wrong');
-is(scalar(my @left = hits()), 2, '… and those before stay');
+is($s->control('PUT', '/_dvsim/faults', [ { action => 'no such' } ])->status, 400, 'but not by malformed rules');
+is(scalar(my @left = hits()), 2, '… and the former ones stay');
 $s->control('DELETE', '/_dvsim/faults');
 
 faults({}, { retry_after => 'Wed, 21 Oct 2026 07:28:00 GMT' });
@@ -62,7 +63,7 @@ $r = $s->get('accounts');
 is($r->status, 429, 'with retry_after: 429');
 is($r->header('Retry-After'), 'Wed, 21 Oct 2026 07:28:00 GMT', 'Retry-After as a date');
 is_deeply([ map { $_->{retry_after} } (journal())[ -2, -1 ] ], [ undef, 'Wed, 21 Oct 2026 07:28:00 GMT' ],
-	'which is in the journal');
+	'which the journal shows');
 
 faults({ status => 502, body => '<html>Bad Gateway</html>' },
 	{ status => 500, body => { odd => [ 1, 2 ] } },
@@ -110,7 +111,7 @@ is(length $whole->body, 20, 'truncate: bytes');
 is(length($s->get('accounts?$select=name')->body) * 2 - $whole->header('Content-Length') > -2, 1,
 	'truncate: half by default');
 is($s->get('accounts')->body, '', 'truncate: nothing');
-is($s->get('accounts')->curl, 0, 'truncate: more than there is');
+is($s->get('accounts')->curl, 0, 'truncate: beyond the end');
 $before = rows();
 faults({ action => 'truncate', method => 'POST' });
 $r = $s->post('accounts', { name => 'D' });
@@ -129,20 +130,20 @@ for my $bytes (1, 200)
 
 	faults({ action => 'garble', bytes => $bytes });
 	$r = $s->get('accounts?$select=name');
-	is(substr($r->body, 0, $bytes), substr($good, 0, $bytes), "garble: the first $bytes bytes are whole");
+	is(substr($r->body, 0, $bytes), substr($good, 0, $bytes), "garble: the first $bytes bytes are intact");
 	isnt(substr($r->body, $bytes, 1), substr($good, $bytes, 1), 'garble: the next one is not');
 	is(eval { $r->json; 1 }, undef, 'garble: no JSON');
 }
 faults({ action => 'shorten', bytes => 30 }, { action => 'shorten', bytes => 0 }, { action => 'shorten', bytes => 100_000 });
 $r = $s->get('accounts?$select=name');
-is($r->status . ' ' . $r->curl . ' ' . length($r->body) . ' ' . $r->header('Content-Length'), '200 0 30 30', 'shorten: the length agrees');
+is($r->status . ' ' . $r->curl . ' ' . length($r->body) . ' ' . $r->header('Content-Length'), '200 0 30 30', 'shorten: the length is adjusted');
 is($s->get('accounts?$select=name')->body, '', 'shorten: nothing');
-is(eval { $s->get('accounts?$select=name')->json; 1 }, 1, 'shorten: more than there is');
+is(eval { $s->get('accounts?$select=name')->json; 1 }, 1, 'shorten: beyond the end');
 
 faults({ action => 'delay', delay_ms => 400 });
 my $start = time;
 is($s->get('accounts')->status, 200, 'delay: answer');
-cmp_ok(time - $start, '>=', 0.39, 'delay: late');
+cmp_ok(time - $start, '>=', 0.39, 'delay: at the right time');
 faults({ status => 503, delay_ms => 300 });
 $start = time;
 is($s->get('accounts')->status, 503, 'a delayed status');
@@ -151,7 +152,7 @@ cmp_ok(time - $start, '>=', 0.29, 'is late too');
 faults({ action => 'stall' });
 my $stalled = $s->spawn('POST', 'accounts', { name => 'E' });
 $before = rows();
-is($s->get('WhoAmI')->status, 200, 'stall: others are served');
+is($s->get('WhoAmI')->status, 200, 'stall: other requests are answered');
 my ($open) = grep { !defined $_->{status} } journal();
 ok($open, 'stall: without status in the journal');
 is(rows(), $before, 'stall: nothing was written');
@@ -163,19 +164,19 @@ for (1 .. 200)
 	sleep 0.01;
 }
 ($open) = grep { $_->{n} == $open->{n} } journal();
-is($open->{status}, 0, 'stall: over when the client hangs up');
-is($open->{fault}, 'stall', 'stall: named in the journal');
+is($open->{status}, 0, 'stall: ends when the client disconnects');
+is($open->{fault}, 'stall', 'stall: shown in the journal');
 
-# what is carried out after the client has given up
+# requests that are carried out after the client has given up
 $before = rows();
 faults({ action => 'commit_late', delay_ms => 100_000 }, { action => 'commit_late', delay_ms => 50_000 });
 is($s->post('accounts', { name => 'late' })->status, 0, 'commit_late: no answer');
 is($s->post('accounts', { name => 'less late' })->status, 0, 'commit_late: no answer to another request');
 is(rows(), $before, 'commit_late: nothing is written yet');
 $s->control('POST', '/_dvsim/clock', { advance => 60 });
-is(rows(), $before + 1, 'commit_late: when its time has come, it is');
+is(rows(), $before + 1, 'commit_late: written when its time has come');
 $s->control('POST', '/_dvsim/clock', { advance => 60 });
-is(rows(), $before + 2, 'commit_late: each at its own');
+is(rows(), $before + 2, 'commit_late: each at its own time');
 faults({ action => 'commit_late', delay_ms => 50_000 });
 is($s->post('accounts', { name => 'never' })->status, 0, 'commit_late: again');
 $s->control('POST', '/_dvsim/reset');
@@ -188,11 +189,11 @@ $r = $s->get('WhoAmI');
 is($r->status, 401, 'expire_token: 401');
 is($r->error_code, '0x80041d52', 'expire_token: code');
 like($r->header('WWW-Authenticate'), qr/^Bearer /, 'expire_token: WWW-Authenticate');
-is($s->get('WhoAmI')->status, 401, 'the token stays void');
+is($s->get('WhoAmI')->status, 401, 'the token stays invalid');
 $s->forget_token;
-is($s->get('WhoAmI')->status, 200, 'a new one opens');
+is($s->get('WhoAmI')->status, 200, 'a new one is accepted');
 
-# a client that hangs up while its answer waits frees its place
+# a client that disconnects while its answer waits frees its slot
 faults({ action => 'delay', delay_ms => 60_000 });
 my $waiting = $s->spawn('GET', 'accounts');
 for (1 .. 500)
@@ -208,7 +209,7 @@ for (1 .. 500)
 	last if stats()->{users}{app1}{in_flight} == 0;
 	sleep 0.01;
 }
-is(stats()->{users}{app1}{in_flight}, 0, 'not after the client has gone');
+is(stats()->{users}{app1}{in_flight}, 0, 'but not after the client has disconnected');
 
 # ---------------------------------------------------------------- matching
 
@@ -235,7 +236,7 @@ is($s->control('GET', '/_dvsim/faults')->json->[0]{matches}, 12, 'matches');
 
 faults({ status => 500 }, { status => 501 }, { status => 502, after => 1 });
 is(join(' ', map { $s->get('WhoAmI')->status } 1 .. 4), '500 501 502 200',
-	'the first that is due acts, each in its turn');
+	'the first matching rule acts, each in turn');
 
 faults({ path => '/oauth2/', status => 429, retry_after => 3 },
 	{ path => '/oauth2/', action => 'truncate', bytes => 5 });
@@ -270,14 +271,14 @@ is_deeply([ batch(3) ], [ 200, '204 204 204' ], 'spent');
 faults({ batch_part => 2, status => 503 });
 is((batch(3))[0], 503, 'without continue-on-error the batch ends there');
 faults({ batch_part => 5, status => 503 });
-is_deeply([ batch(3) ], [ 200, '204 204 204' ], 'a part that does not come');
-is_deeply([hits()], [0], 'is no match');
+is_deeply([ batch(3) ], [ 200, '204 204 204' ], 'a part number beyond the batch');
+is_deeply([hits()], [0], 'does not match');
 $before = rows();
 faults({ path => '$batch', batch_part => 2, action => 'reset_after_commit' });
-is((batch(3))[0], 0, 'other actions hit the whole batch');
+is((batch(3))[0], 0, 'other actions apply to the whole batch');
 is(rows(), $before + 3, 'after its commit');
 
-# ---------------------------------------------------------------- rules themselves
+# ---------------------------------------------------------------- the rules themselves
 
 $s->control('DELETE', '/_dvsim/faults');
 for my $case (

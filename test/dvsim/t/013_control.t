@@ -1,5 +1,6 @@
-# The control plane and the flags: reset, seed, requests, stats,
-# clock; what --data keeps.
+# 013_control.t
+#		The control plane and the flags: reset, seed, requests, stats, clock;
+#		what --data keeps.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;
@@ -28,7 +29,7 @@ sub stats { return $s->control('GET', '/_dvsim/stats')->json; }
 
 $r = $s->control('POST', '/_dvsim/seed?table=account&rows=250');
 is($r->status, 200, 'seed');
-is_deeply($r->json, { table => 'account', rows => 250 }, 'what it says');
+is_deeply($r->json, { table => 'account', rows => 250 }, 'its answer');
 is(stats()->{tables}{account}, 250, 'stats count the rows');
 my $names = $s->get('accounts?$select=name&$orderby=accountid&$top=5')->body;
 for my $case (
@@ -45,7 +46,7 @@ for my $case (
 	ok($r->json->{error}, 'with a message');
 }
 
-# lookups as the body wants them
+# lookups in the form of the body
 sub lookups
 {
 	my ($table, $rows, %lookups) = @_;
@@ -61,14 +62,14 @@ cmp_ok(abs($without - 2000), '<', 200, 'half of them');
 my @accounts = map { $employees{ $_->{accountid} } // 0 }
   @{ $s->get('accounts?$select=accountid&$orderby=accountid')->json->{value} };
 is(sum(@accounts), 4000 - $without, 'refer to accounts');
-cmp_ok($accounts[0], '>', 200, 'the first one has many');
+cmp_ok($accounts[0], '>', 200, 'the first one has many contacts');
 cmp_ok($accounts[0], '>', 5 * $accounts[19], 'the twentieth has few');
 is(scalar @{ $s->get("contacts?\$filter=parentcustomerid_account/accountid ne null&\$select=contactid")
 	->json->{value} }, 4000 - $without, 'of the right table');
 is(lookups('account', 10, parentaccountid => {})->status, 200, 'to the table itself');
 is(lookups('task', 100, regardingobjectid => { table => 'contact' })->status, 200, 'another target');
 is(scalar @{ $s->get('tasks?$filter=regardingobjectid_contact_task/contactid ne null')
-	->json->{value} }, 100, 'of which all refer to a row');
+	->json->{value} }, 100, 'all of which refer to a row');
 for my $case (
 	[ 'an unknown column', { lookups => { nothing => {} } } ],
 	[ 'not a lookup', { lookups => { lastname => {} } } ],
@@ -96,7 +97,7 @@ is_deeply($s->control('GET', '/_dvsim/quirks')->json, [], 'none is on');
 is_deeply($s->control('POST', '/_dvsim/quirks', \@quirks)->json, \@quirks, 'all are turned on');
 is_deeply($s->control('POST', '/_dvsim/quirks', [ 'no-in' ])->json, ['no-in'], 'only one is left');
 is($s->control('POST', '/_dvsim/quirks', [ 'batch-250', 'no-such' ])->status, 400, 'an unknown one is refused');
-is($s->control('POST', '/_dvsim/quirks', { 'no-in' => 1 })->status, 400, 'so is what is no list');
+is($s->control('POST', '/_dvsim/quirks', { 'no-in' => 1 })->status, 400, 'and so is a body that is not a list');
 is_deeply($s->control('GET', '/_dvsim/quirks')->json, ['no-in'], 'and nothing has changed');
 is_deeply($s->control('POST', '/_dvsim/quirks', [])->json, [], 'none is left');
 {
@@ -137,17 +138,17 @@ is_deeply(requests($log->{next})->{requests}, [], 'nothing since');
 
 $from = $log->{next};
 $s->post('accounts', "\xff\xfe{", 'Content-Type' => 'application/json');
-is(requests($from)->{requests}[0]{body}, "\xff\xfe{", 'bytes that are no UTF-8');
+is(requests($from)->{requests}[0]{body}, "\xff\xfe{", 'bytes that are not UTF-8');
 $from = requests()->{next};
 $s->post('accounts', '[' . ' ' x 1_100_000 . ']');
 $r = requests($from)->{requests}[0];
 is(length $r->{body}, 1 << 20, 'long bodies are cut');
-ok($r->{body_cut}, 'and say so');
+ok($r->{body_cut}, 'and marked as such');
 is($s->control('GET', '/_dvsim/requests?since=x')->status, 400, 'since must be a number');
 is($s->request('HEAD', 'WhoAmI')->status, 200, 'HEAD');
-is(requests()->{requests}[-1]{method}, 'HEAD', 'stands as it came');
+is(requests()->{requests}[-1]{method}, 'HEAD', 'shown as received');
 is(scalar(grep { $_->{target} =~ /_dvsim/ } @{ requests()->{requests} }), 0,
-	'the control plane is not in it');
+	'requests to the control plane are not recorded');
 ok(scalar(grep { $_->{kind} && $_->{kind} eq 'token' } @{ requests()->{requests} }),
 	'token requests are');
 
@@ -186,7 +187,7 @@ for my $advance ('90s', '1.5min', 90, '90000ms')
 	my $then = $s->control('GET', '/_dvsim/clock')->json->{elapsed};
 	my $now = $s->control('POST', '/_dvsim/clock', { advance => $advance })->json->{elapsed};
 	cmp_ok($now - $then, '>=', 90, "advance by $advance");
-	cmp_ok($now - $then, '<', 110, 'and not much more');
+	cmp_ok($now - $then, '<', 110, 'and little more');
 }
 is($s->control('POST', '/_dvsim/clock?advance=1h')->status, 200, 'advance in the query');
 for my $bad ({ advance => -1 }, { advance => 'soon' }, {}, { advance => '1 h' }, [])
@@ -197,16 +198,16 @@ $s->forget_token;
 my $id = $s->create('accounts', { name => 'late' });
 my ($created) = $s->get("accounts($id)?\$select=createdon")->json->{createdon} =~ /^(.*)Z$/;
 my ($now) = $s->control('GET', '/_dvsim/clock')->json->{now} =~ /^(.{19})/;
-cmp_ok($created, 'le', $now, 'rows are made at virtual time');
+cmp_ok($created, 'le', $now, 'rows are created at virtual time');
 cmp_ok($created, 'gt', substr($clock->{now}, 0, 19), 'not at real time');
 
 my $fast = Dvsim->start('--time-scale', 1000);
 my $t0 = $fast->control('GET', '/_dvsim/clock')->json->{elapsed};
 sleep 0.2;
 cmp_ok($fast->control('GET', '/_dvsim/clock')->json->{elapsed} - $t0, '>=', 200,
-	'virtual time runs as fast as told');
+	'virtual time runs at the specified speed');
 
-# a jump lets waiting answers leave
+# an advance of the clock completes waiting answers
 $s->control('POST', '/_dvsim/faults', [ { action => 'delay', delay_ms => 100_000 } ]);
 my $start = time;
 my $waiting = $s->spawn('GET', 'WhoAmI');
@@ -216,7 +217,7 @@ for (1 .. 500)
 	sleep 0.01;
 }
 $s->control('POST', '/_dvsim/clock', { advance => '200s' });
-is($waiting->result->status, 200, 'a waiting answer leaves after a jump');
+is($waiting->result->status, 200, 'a waiting answer completes after an advance of the clock');
 cmp_ok(time - $start, '<', 90, 'long before its real time');
 
 # ---------------------------------------------------------------- reset
@@ -230,12 +231,12 @@ is_deeply($stats->{users}{app1}{requests}, {}, 'no counters');
 is_deeply($s->control('GET', '/_dvsim/faults')->json, [], 'no faults');
 is_deeply(requests()->{requests}, [], 'no journal');
 $s->forget_token;
-is($s->get('WhoAmI')->status, 200, 'users are still there');
+is($s->get('WhoAmI')->status, 200, 'the users still exist');
 $s->control('POST', '/_dvsim/seed?table=account&rows=250');
 is($s->get('accounts?$select=name&$orderby=accountid&$top=5')->body =~ s/W\/[^,]*,//gr,
 	$names =~ s/W\/[^,]*,//gr, 'seeded rows are the same');
 
-# ---------------------------------------------------------------- what is not there
+# ---------------------------------------------------------------- missing paths and methods
 
 is($s->control('GET', '/_dvsim/nothing')->status, 404, 'unknown');
 is($s->control('GET', '/_dvsim/reset')->status, 405, 'wrong method');
@@ -259,7 +260,7 @@ my $two = Dvsim->start('--data', $data);
 is($two->get("accounts($id)?\$select=name")->json->{name}, 'kept', '--data keeps rows');
 is($two->get('WhoAmI')->status, 200, 'and users');
 
-# what was answered is in the file, however dvsim ends
+# acknowledged writes are in the file, however dvsim ends
 my @acknowledged = map { $two->create('accounts', { name => "n$_" }) } 1 .. 20;
 my $many = $two->post('accounts/Microsoft.Dynamics.CRM.CreateMultiple', {
 	Targets => [ map { { '@odata.type' => 'Microsoft.Dynamics.CRM.account', name => "m$_" } }
@@ -271,13 +272,13 @@ system('cp', "$data$_", "$copy$_") for grep { -e "$data$_" } '', '-wal';
 kill 'CONT', $two->pid;
 my $three = Dvsim->start('--data', $copy);
 is($three->control('GET', '/_dvsim/stats')->json->{tables}{account}, 321,
-	'a kill loses and halves nothing');
-is($three->get("accounts($_)?\$select=name")->status, 200, 'a row answered for is there')
+	'a kill loses no row and no part of a row');
+is($three->get("accounts($_)?\$select=name")->status, 200, 'an acknowledged row exists')
   for $acknowledged[0], $acknowledged[19], $many->json->{Ids}[299];
 my $late = $three->create('accounts', { name => 'late' });
 cmp_ok($three->get("accounts($late)?\$select=versionnumber")->json->{versionnumber}, '>',
 	$two->get("accounts($acknowledged[19])?\$select=versionnumber")->json->{versionnumber},
-	'versions go on from there');
+	'versions continue from the last one');
 ok($_->stop, 'ends') for $two, $three;
 
 my $program = $ENV{DVSIM} // "$FindBin::Bin/../dvsim";
@@ -297,7 +298,7 @@ for my $damage ([ 'no data file', 0 ], [ 'a damaged one', 8192 ])
 
 like(scalar `$program --version`, qr/^dvsim \d+\.\d+/, '--version');
 my $help = `$program --help`;
-like($help, qr/^  --$_\b/m, "--help tells of --$_")
+like($help, qr/^  --$_\b/m, "--help describes --$_")
   for qw(listen tls schema data seed app-user dop limit-requests limit-exec limit-concurrent
   window web-servers time-scale latency ready-file log token-lifetime limit-scope delta-token);
 for my $bad ('--nothing', '--seed', '--seed x', '--dop 0', '--limit-exec soon', '--window 0',

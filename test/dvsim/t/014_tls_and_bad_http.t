@@ -1,5 +1,6 @@
-# HTTPS, and clients that do not speak HTTP as they should: malformed heads,
-# bodies that are too long or too short, slow ones, many at once.
+# 014_tls_and_bad_http.t
+#		HTTPS, and clients that violate HTTP: malformed heads, bodies that are
+#		too long or too short, slow clients, many at once.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;
@@ -16,7 +17,7 @@ use Time::HiRes qw(sleep);
 my $tls = Dvsim->start('--tls');
 like($tls->base, qr{^https://127\.0\.0\.1:\d+$}, 'base URL');
 like($tls->ca_file, qr{^/}, 'the CA file has an absolute path');
-ok(-s $tls->ca_file, 'and is there');
+ok(-s $tls->ca_file, 'and exists');
 like(Dvsim::slurp($tls->ca_file), qr/BEGIN CERTIFICATE/, 'a PEM file');
 my $r = $tls->get('WhoAmI');
 is($r->status, 200, 'verified with the CA file');
@@ -59,7 +60,7 @@ for my $action (qw(reset_before_commit reset_after_commit truncate stall))
 is($tls->get('WhoAmI')->status, 200, 'plain HTTP to the TLS port does no harm');
 my $ca = $tls->ca_file;
 ok($tls->stop, 'ends cleanly');
-ok(!-e $ca, 'the CA file is gone');
+ok(!-e $ca, 'the CA file is removed');
 
 # ---------------------------------------------------------------- malformed HTTP
 
@@ -110,7 +111,7 @@ for my $case (
 	my ($name, $bytes) = @$case;
 	my $status = status_of($s->raw($bytes, 0.5));
 	ok($status == 0 || $status >= 400, "$name: refused ($status)");
-	is(alive(), 200, "$name: dvsim lives");
+	is(alive(), 200, "$name: dvsim survives");
 }
 
 # ---------------------------------------------------------------- bodies
@@ -118,7 +119,7 @@ for my $case (
 like($s->raw("$chunked${close}7\r\n{\"name\"\r\n5\r\n:\"c\"}\r\n0\r\n\r\n"),
 	qr{^HTTP/1.1 204 }, 'chunked body');
 like($s->raw("${post}Expect: 100-continue\r\nContent-Length: 12\r\n$close\{\"name\":\"e\"}"),
-	# the body is here already: libmicrohttpd 1.0 then leaves the interim answer out
+	# the body has arrived already: libmicrohttpd 1.0 then omits the interim answer
 	qr{^(?:HTTP/1.1 100 .*)?HTTP/1.1 204 }s, 'Expect: 100-continue');
 
 my $rows = sub { return $s->control('GET', '/_dvsim/stats')->json->{tables}{account}; };
@@ -130,8 +131,8 @@ my $before = $rows->();
 	sleep 0.05;
 	close $socket;
 }
-is(alive(), 200, 'a client that leaves in the middle of its body');
-is($rows->(), $before, 'wrote nothing');
+is(alive(), 200, 'a client that disconnects in the middle of its body');
+is($rows->(), $before, 'has written nothing');
 {
 	my $socket = $s->socket;
 	my $slow = "${post}Content-Length: 15\r\nConnection: close\r\n\r\n{\"name\":\"slow\"}";
@@ -144,7 +145,7 @@ is($rows->(), $before, 'wrote nothing');
 	local $/;
 	like(readline $socket, qr{^HTTP/1.1 204 }, 'a client that sends byte by byte');
 }
-is(status_of($s->raw("${post}Content-Length: 2000000000\r\n\r\n{", 2)), 413, 'hopelessly large');
+is(status_of($s->raw("${post}Content-Length: 2000000000\r\n\r\n{", 2)), 413, 'far too large');
 like($s->raw("${post}Content-Length: 2000000000\r\n\r\n{", 2), qr/0x8004418a/, 'with a code');
 
 SKIP:
@@ -153,7 +154,7 @@ SKIP:
 	$r = $s->post('accounts', '{"name":"' . 'x' x (128 << 20) . '"}');
 	is($r->status, 413, 'over 128 MB: 413');
 	is($r->error_code, '0x8004418a', 'code');
-	is(alive(), 200, 'dvsim lives');
+	is(alive(), 200, 'dvsim survives');
 }
 
 # ---------------------------------------------------------------- many clients
@@ -180,7 +181,7 @@ for my $socket (@sockets)
 sleep 0.1;
 close $_ for @sockets[ 0 .. 149 ];
 $s->control('DELETE', '/_dvsim/faults');
-is(alive(), 200, 'stalled ones do not stand in the way');
+is(alive(), 200, 'stalled connections do not block others');
 ok($s->stop, 'ends cleanly with 150 connections stalled');
 
 done_testing;

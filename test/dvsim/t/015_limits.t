@@ -1,5 +1,6 @@
-# Service protection as it is seen on the wire: the three
-# codes and their bodies, Retry-After, remaining budgets, whose budget it is.
+# 015_limits.t
+#		Service protection on the wire: the three codes and their bodies,
+#		Retry-After, remaining budgets, and the scope of a budget.
 #
 # SPDX-License-Identifier: PostgreSQL
 use strict;
@@ -24,7 +25,7 @@ sub bare
 	like($answer->header('Retry-After') // '', qr/^\d+$/, "$code: Retry-After");
 	is(burst($answer), undef, "$code: no remaining requests");
 	is(seconds($answer), undef, "$code: no remaining time");
-	is($answer->header('OData-Version'), '4.0', "$code: standing headers");
+	is($answer->header('OData-Version'), '4.0', "$code: standard headers");
 	return;
 }
 
@@ -37,9 +38,9 @@ $r = $s->get('accounts?$top=1', Prefer => 'odata.include-annotations="*"');
 bare($r, '0x80072322',
 	'Number of requests exceeded the limit of 5 over time window of 60 seconds.');
 cmp_ok($r->header('Retry-After'), '>', 50, 'Retry-After: not before the window has moved');
-cmp_ok($r->header('Retry-After'), '<=', 70, 'nor long after');
+cmp_ok($r->header('Retry-After'), '<=', 70, 'nor much later');
 is($s->as('app2', 'secret2')->get('accounts?$top=1')->status, 200,
-	'another user has his own budget');
+	'another user has a separate budget');
 is($s->control('GET', '/_dvsim/stats')->json->{users}{app1}{throttles}{'0x80072322'}, 1, 'counted');
 my $journal = $s->control('GET', '/_dvsim/requests')->json->{requests};
 is(scalar(grep { $_->{status} == 429 } @$journal), 1, 'in the journal');
@@ -47,7 +48,7 @@ $s->control('POST', '/_dvsim/clock', { advance => '90s' });
 is($s->get('accounts?$top=1')->status, 200, 'room after the window');
 is(burst($s->get('accounts?$top=1')), 3, 'a fresh one');
 
-# what a batch costs
+# the cost of a batch
 my $part = "--b\r\nContent-Type: application/http\r\nContent-Transfer-Encoding: binary\r\n\r\n"
   . "GET /api/data/v9.2/accounts?\$top=1 HTTP/1.1\r\n\r\n\r\n";
 $r = $s->post('$batch', "$part$part$part--b--\r\n",
@@ -56,7 +57,7 @@ is($r->status, 200, 'a batch');
 is(burst($r), 2, 'is one request');
 
 $s->control('POST', '/_dvsim/reset');
-is(burst($s->get('WhoAmI')), 4, 'reset gives a fresh budget');
+is(burst($s->get('WhoAmI')), 4, 'reset restores the budget');
 
 # ---------------------------------------------------------------- execution time
 
@@ -65,7 +66,7 @@ my $exec = Dvsim->start('--limit-exec', '2s', '--window', '300s', '--time-scale'
 $r = $exec->get('accounts?$top=1');
 is(seconds($r), '2.00', 'time before it was spent');
 $r = $exec->get('accounts?$top=1');
-# 0.9 s were used at least; a machine that is slow adds to it a hundredfold
+# at least 0.9 s were used; a slow machine multiplies the excess by a hundred
 cmp_ok(seconds($r), '<=', 1.10, 'time counts down');
 $exec->get('accounts?$top=1');
 $r = $exec->get('accounts?$top=1');
@@ -83,7 +84,7 @@ for (1 .. 20)
 	last if $status == 200;
 	$exec->control('POST', '/_dvsim/clock', { advance => '60s' });
 }
-is($status, 200, 'and it is over');
+is($status, 200, 'and then it is over');
 my $default = Dvsim->start();
 is(seconds($default->get('WhoAmI')), '1,200.00', 'a thousands comma');
 is(burst($default->get('WhoAmI')), 5998, 'no comma in requests');
@@ -102,10 +103,10 @@ bare($busy->get('accounts?$top=1'), '0x80072326',
 	'Number of concurrent requests exceeded the limit of 2.');
 my $stats = $busy->control('GET', '/_dvsim/stats')->json;
 is($stats->{users}{app1}{peak_in_flight}, 2, 'peak in flight');
-is($stats->{tables}{account}, 2, 'what is in flight is committed');
+is($stats->{tables}{account}, 2, 'requests in flight are committed');
 is($stats->{users}{app1}{throttles}{'0x80072326'}, 1, 'counted');
 $busy->control('POST', '/_dvsim/clock', { advance => '1001s' });
-is($_->result->status, 204, 'the two are answered') for @held;
+is($_->result->status, 204, 'both are answered') for @held;
 $busy->control('POST', '/_dvsim/reset');
 my $gone = $busy->spawn('GET', 'accounts');
 for (1 .. 1000)
@@ -122,14 +123,14 @@ for (1 .. 1000)
 	sleep 0.01;
 }
 is($busy->control('GET', '/_dvsim/stats')->json->{users}{app1}{in_flight}, 0,
-	'a reset in the middle leaves the gauge right');
+	'a reset during requests keeps the gauge correct');
 
 # ---------------------------------------------------------------- latency
 
 my $slow = Dvsim->start('--latency', 'create=200ms+50ms/row,read=0', '--time-scale', 1);
 my $start = time;
 is($slow->post('accounts', { name => 'x' })->status, 204, 'a create');
-cmp_ok(time - $start, '>=', 0.25, 'takes its time and that of its row');
+cmp_ok(time - $start, '>=', 0.25, 'takes the time of the request and of its row');
 
 my $reads = Dvsim->start('--latency', 'read=20ms+96us/row+20us/input');
 $reads->control('POST', '/_dvsim/seed?table=contact&rows=12000');
@@ -146,9 +147,9 @@ my @times = map { takes("contacts$_") } '?$select=contactid&$top=1', '?$select=c
   "?fetchXml=$aggregate", '/$count', '?$apply=aggregate($count%20as%20n)';
 cmp_ok($times[1], '>=', 0.5, 'a page takes the time of its rows');
 cmp_ok($times[0], '<', $times[1], 'a row takes less');
-cmp_ok($times[2], '>=', 0.26, 'an aggregate takes that of the rows it is made of');
-cmp_ok($times[3], '>=', 0.12, 'a count that of the 5,001 rows that are counted');
-cmp_ok($times[4], '>=', 0.26, '$apply, too');
+cmp_ok($times[2], '>=', 0.26, 'an aggregate takes the time of its source rows');
+cmp_ok($times[3], '>=', 0.12, 'a count takes the time of the 5,001 rows that it counts');
+cmp_ok($times[4], '>=', 0.26, 'and so does $apply');
 $start = time;
 my @reads = map { $reads->spawn('GET', 'contacts?$select=contactid') } 1 .. 16;
 is(join(' ', map { $_->status } map { $_->result } @reads), join(' ', (200) x 16),
@@ -159,8 +160,8 @@ cmp_ok(time - $start, '<', 6, 'rather than of 16');
 my $scaled = Dvsim->start('--latency', 'all=20s', '--time-scale', 100);
 $start = time;
 is($scaled->get('WhoAmI')->status, 200, 'twenty virtual seconds');
-cmp_ok(time - $start, '>=', 0.2, 'are at least 200 ms');
-cmp_ok(time - $start, '<', 10, 'and not twenty seconds');
+cmp_ok(time - $start, '>=', 0.2, 'take at least 200 ms');
+cmp_ok(time - $start, '<', 10, 'and less than twenty seconds');
 
 # ---------------------------------------------------------------- web servers
 
@@ -172,7 +173,7 @@ sub spent
 	return $passed;
 }
 cmp_ok(spent(Dvsim->start('--web-servers', 4, '--limit-requests', 5)), '==', 20,
-	'each web server has its budget');
+	'each web server has its own budget');
 is(spent(Dvsim->start('--web-servers', 4, '--limit-requests', 5, '--limit-scope', 'shared')), 5,
 	'or they share one');
 

@@ -1,7 +1,7 @@
 # 016_readme.t
-#		The tables of README.md against the program: flags, quirks,
-#		what is missing, and the rooms of the source; and the names
-#		of error codes against the codes that the source uses.
+#		The tables of README.md against the program: flags, quirks, missing
+#		features, and the rooms of the source; and the names of error codes
+#		against the codes that the source uses.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -51,18 +51,18 @@ is_deeply([ sort @{ $s->control('POST', '/_dvsim/quirks', \@quirks)->json } ],
 	[ sort @quirks ], 'the control plane knows all of them');
 is($s->control('POST', '/_dvsim/quirks', [ keys %meaning ])->status, 200, 'by the names of the README');
 
-# ---------------------------------------------------------------- what is missing
+# ---------------------------------------------------------------- missing features
 
 my ($missing) = $readme =~ /^## What dvsim does not have\n(.*?)^## /ms;
 my @messages = $missing =~ /\b((?:[A-Z][a-z]+){2,}[A-Za-z]*)\b/g;
 @messages = grep { !/^(BulkDelete|DeleteMultiple|SolutionUniqueName)$/ } @messages;
-cmp_ok(scalar @messages, '>', 25, 'the README names what is missing');
+cmp_ok(scalar @messages, '>', 25, 'the README lists missing features');
 for my $message (@messages)
 {
 	my $get = $s->get($message)->status;
 	my $post = $s->post($message, {})->status;
 
-	like("$get $post", qr/^404 40[45]$/, "$message is missing indeed");
+	like("$get $post", qr/^404 40[45]$/, "$message is missing");
 }
 is($s->get("accounts?$_=x")->status, 404, "$_ finds nothing") for 'savedQuery', 'userQuery';
 is($s->get($_)->status, 404, "no $_")
@@ -75,9 +75,9 @@ my @rooms = map { m{([^/]+)/[^/]+$} ? "$1/" : () } glob "$here/*/*.c";
 my %described = map { $_->[0] =~ /^`(.*)`$/ ? ($1 => 1) : () } table('The source');
 my @files = glob "$here/*.c $here/*/*.c";
 my @headless = grep { my ($name) = m{([^/]+)$}; Dvsim::slurp($_) !~ m{\A/\*\n \* \Q$name\E\n \*\t\t\S} } @files;
-cmp_ok(scalar @files, '>', 60, 'there are files');
-is(sorted(keys %described), sorted(keys %{ { map { $_ => 1 } @rooms } }), 'the README speaks of each room');
-is("@headless", '', 'each file begins with its name and with what it is for');
+cmp_ok(scalar @files, '>', 60, 'files exist');
+is(sorted(keys %described), sorted(keys %{ { map { $_ => 1 } @rooms } }), 'the README describes each room');
+is("@headless", '', 'each file begins with its name and purpose');
 
 # ---------------------------------------------------------------- error codes
 
@@ -87,7 +87,7 @@ for my $file (@files)
 {
 	$raised{ lc $_ } = $file for Dvsim::slurp($file) =~ /"(0x8[0-9a-fA-F]{7})"/g;
 }
-cmp_ok(scalar keys %raised, '>', 50, 'there are error codes');
+cmp_ok(scalar keys %raised, '>', 50, 'error codes exist');
 is(join(' ', map { "$_ ($raised{$_})" } grep { !$named{$_} } sort keys %raised), '',
 	'each has a symbolic name');
 

@@ -1,6 +1,6 @@
 # 020_crud.t
-#		Single rows: create, upsert, conditional forms, delete,
-#		single properties, alternate keys, and the refusals.
+#		Single rows: create, upsert, conditional forms, delete, single
+#		properties, alternate keys, and the refusals.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -44,11 +44,11 @@ subtest 'create' => sub {
 	is($r->json->{name}, 'B');
 	like($r->json->{'@odata.etag'}, qr{^W/"\d+"$});
 	like($r->json->{'@odata.context'}, qr/#accounts\(name\)\/\$entity$/);
-	ok(!exists $r->json->{telephone1}, '$select counts');
+	ok(!exists $r->json->{telephone1}, '$select applies');
 
 	refused($s->post('accounts', { name => 'again', accountid => id(1) }),
 		412, '0x80040237', qr/^A record with matching key values already exists\.$/, 'same id');
-	is($s->get('accounts(' . id(1) . ')')->json->{name}, 'B', 'and the row is as it was');
+	is($s->get('accounts(' . id(1) . ')')->json->{name}, 'B', 'and the row is unchanged');
 	is($s->post('accounts?$select=nonsense', { accountid => id(2) }, %rep)->status, 400);
 	is($s->get('accounts(' . id(2) . ')')->status, 404, 'a bad $select leaves nothing behind');
 };
@@ -60,7 +60,7 @@ subtest 'upsert' => sub {
 	$r = $s->patch('accounts(' . id(10) . ')', { telephone1 => '1' });
 	is($r->status, 204);
 	$r = $s->get('accounts(' . id(10) . ')')->json;
-	is("$r->{name} $r->{telephone1}", 'new 1', 'an update leaves the rest');
+	is("$r->{name} $r->{telephone1}", 'new 1', 'an update keeps the rest');
 	is($s->patch('accounts(' . id(11) . ')?$select=name', { name => 'x' }, %rep)->status, 201);
 	$r = $s->patch('accounts(' . id(11) . ')?$select=name&$expand=primarycontactid',
 		{ name => 'y' }, %rep);
@@ -75,7 +75,7 @@ subtest 'update only, insert only' => sub {
 	is($s->patch('accounts(' . id(10) . ')', { name => 'z' }, 'If-Match' => '*')->status, 204);
 	is($s->patch('accounts(' . id(12) . ')', { name => 'i' }, 'If-None-Match' => '*')->status, 204);
 	refused($s->patch('accounts(' . id(12) . ')', { name => 'j' }, 'If-None-Match' => '*'),
-		412, '0x80040237', qr/^A record with matching key values already exists\.$/, 'is there');
+		412, '0x80040237', qr/^A record with matching key values already exists\.$/, 'exists');
 	is($s->get('accounts(' . id(12) . ')')->json->{name}, 'i');
 };
 
@@ -92,7 +92,7 @@ subtest 'etags' => sub {
 	refused($s->delete($url, 'If-Match' => $etag), 412, '0x80060882', qr/RowVersion/, 'delete');
 	is($s->delete($url, 'If-Match' => $s->get($url)->json->{'@odata.etag'})->status, 204);
 	is($s->get($url)->status, 404);
-	is($s->patch($url, { name => 'x' }, 'If-Match' => $etag)->status, 404, 'etag of a gone row');
+	is($s->patch($url, { name => 'x' }, 'If-Match' => $etag)->status, 404, 'etag of a deleted row');
 	is($s->patch('accounts(' . id(10) . ')', {}, 'If-Match' => 'W/"x"')->status, 412);
 };
 
@@ -102,22 +102,22 @@ subtest 'delete' => sub {
 	is($r->status, 204);
 	is($r->body, '');
 	refused($s->delete("accounts($id)"), 404, '0x80040217', qr/Does Not Exist$/, 'twice');
-	is($s->post('accounts', { name => 'back', accountid => $id })->status, 204, 'the id is free');
+	is($s->post('accounts', { name => 'back', accountid => $id })->status, 204, 'the id is available again');
 };
 
 subtest 'alternate keys' => sub {
 	my $url = "new_meters(new_serial='A-1')";
 	my $r = $s->patch($url, { new_name => 'one' });
 	is($r->status, 204);
-	is($r->header('OData-EntityId'), "$root$url", 'the key form used');
+	is($r->header('OData-EntityId'), "$root$url", 'the key form is used');
 	$r = $s->get($url)->json;
-	is("$r->{new_serial} $r->{new_name}", 'A-1 one', 'the key became a value');
+	is("$r->{new_serial} $r->{new_name}", 'A-1 one', 'the key becomes a value');
 	$s->patch($url, { new_name => 'two', new_serial => 'dropped' });
 	$r = $s->get($url)->json;
 	is("$r->{new_serial} $r->{new_name}", 'A-1 two', 'key columns are not updated');
 	$s->patch("new_meters(new_serial='A-2')", { new_serial => 'A-3', new_name => 'n' });
 	is($s->get("new_meters(new_serial='A-2')")->status, 404);
-	is($s->get("new_meters(new_serial='A-3')")->status, 200, 'on create the body wins');
+	is($s->get("new_meters(new_serial='A-3')")->status, 200, 'on create, the body takes precedence');
 	is($s->patch("new_meters(new_serial='O''Neil')", { new_name => 'q' })->status, 204);
 	is($s->get("new_meters(new_serial='O''Neil')")->json->{new_serial}, "O'Neil");
 
@@ -138,8 +138,8 @@ subtest 'alternate keys' => sub {
 	is($s->get($pair)->json->{new_name}, 'any order');
 };
 
-# such values are there all the same, and $filter finds them
-subtest 'alternate keys that no URL can hold' => sub {
+# such values can exist all the same, and $filter finds them
+subtest 'alternate keys that no URL can contain' => sub {
 	for my $character (qw(/ < > * % & : \\ ? +), '#')
 	{
 		my $value = "a${character}b";
@@ -154,12 +154,12 @@ subtest 'alternate keys that no URL can hold' => sub {
 		is($s->get("new_meters?\$filter=new_serial eq '$escaped'")->json->{value}[0]{new_meterid},
 			$id, "filter $value");
 	}
-	is($s->patch("new_meters(new_serial='a#c')", {})->status, 400, 'nor what looks like a fragment');
+	is($s->patch("new_meters(new_serial='a#c')", {})->status, 400, 'nor a value that looks like a fragment');
 	is($s->get('new_meters?$select=new_serial&$filter=' . "new_serial eq 'a'")->json->{value}[0],
-		undef, 'which is not cut off');
+		undef, 'which is not truncated');
 	my $blank = $s->create('new_meters', { new_serial => "b l\"\x{e4}nk,=()" });
 	is($s->get("new_meters(new_serial='b%20l%22%C3%A4nk,%3D%28%29')")->json->{new_meterid}, $blank,
-		'what is encoded for other reasons is undone');
+		'other encoded characters are decoded');
 };
 
 subtest 'duplicate alternate key' => sub {
@@ -167,8 +167,8 @@ subtest 'duplicate alternate key' => sub {
 	my $r = $s->post(@row);
 	refused($r, 412, '0x80060892',
 		qr/^Entity Key new_SerialKey violated\. A record with the same value for .+ already exists\. A duplicate record cannot be created\./,
-		'case and trailing blanks do not tell keys apart');
-	ok(!grep(/^@/, keys %{ $r->json->{error} }), 'no details unasked');
+		'keys ignore case and trailing blanks');
+	ok(!grep(/^@/, keys %{ $r->json->{error} }), 'no details unless requested');
 	$r = $s->post(@row, Prefer => 'odata.include-annotations="*"')->json->{error};
 	my $d = '@Microsoft.PowerApps.CDS.ErrorDetails.';
 	like($r->{"${d}DuplicateAttributes"},
@@ -176,7 +176,7 @@ subtest 'duplicate alternate key' => sub {
 	like($r->{"${d}DuplicateEntity"}, qr{<new_name>dup</new_name>});
 	ok(exists $r->{"${d}0"} && exists $r->{"${d}1"}, 'names of the key');
 	is($s->post('new_meters', { new_name => 'null' })->status, 204);
-	is($s->post('new_meters', { new_name => 'null' })->status, 204, 'null switches it off');
+	is($s->post('new_meters', { new_name => 'null' })->status, 204, 'null disables it');
 	my $id = $s->create('new_meters', { new_serial => 'free' });
 	refused($s->patch("new_meters($id)", { new_serial => 'A-1' }), 412, '0x80060892', qr/violated/,
 		'update');
@@ -239,12 +239,12 @@ subtest 'bodies that are not declared as JSON' => sub {
 		refused($s->post('accounts', { name => 'x' }, 'Content-Type' => $type), 415, '',
 			qr/^The request entity's media type '\Q$shown\E' is not supported/, $shown);
 	}
-	is($s->get('accounts/$count')->body, $before, 'nothing was done');
+	is($s->get('accounts/$count')->body, $before, 'nothing was changed');
 	is($s->post('accounts', { name => 'x' }, 'Content-Type' => $_)->status, 204, $_)
 	  for 'application/json', 'Application/JSON;charset=utf-8', 'application/json; type=entry';
 };
 
-subtest 'what is no request' => sub {
+subtest 'not a request' => sub {
 	is($s->post('accounts', '{"name":')->status, 400);
 	is($s->post('accounts', '[]')->status, 400);
 	is($s->post('accounts', '')->status, 400);

@@ -1,6 +1,6 @@
 # 021_lookups.t
-#		Lookups in write bodies: binds in all spellings, several
-#		targets, owners, deep inserts, and the service's refusals.
+#		Lookups in write bodies: binds in all spellings, several targets,
+#		owners, deep inserts, and the service's refusals.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -85,13 +85,13 @@ subtest 'several targets' => sub {
 	is(contact($id)->{_parentcustomerid_value}, $ann);
 	is(contact($id)->{$type}, 'contact', 'one replaces the other');
 	$s->patch("contacts($id)", { to('parentcustomerid_account', undef) });
-	is(contact($id)->{_parentcustomerid_value}, $ann, 'null of another target leaves it');
+	is(contact($id)->{_parentcustomerid_value}, $ann, 'null for another target keeps it');
 	$s->patch("contacts($id)", {
 		to('parentcustomerid_contact', undef), to('parentcustomerid_account', "/accounts($acme)") });
-	is(contact($id)->{_parentcustomerid_value}, $acme, 'null beside a value');
+	is(contact($id)->{_parentcustomerid_value}, $acme, 'null together with a value');
 	is(contact($id)->{$type}, 'account');
 	$s->patch("contacts($id)", { to('parentcustomerid_account', undef) });
-	is(contact($id)->{_parentcustomerid_value}, undef, 'null of its own target clears');
+	is(contact($id)->{_parentcustomerid_value}, undef, 'null for its own target clears it');
 	is(contact($id)->{$type}, undef);
 	is($s->patch("contacts($id)", { to('parentcustomerid_account', "/accounts($acme)"),
 				to('parentcustomerid_contact', "/contacts($ann)") })->status, 400, 'not both');
@@ -107,7 +107,7 @@ subtest 'owner' => sub {
 	my $team = $s->create('teams', { name => 'T', to('businessunitid', "/businessunits($unit)") });
 	my $id = $s->create('accounts', { name => 'o' });
 	my $row = account($id);
-	is($row->{_ownerid_value}, $me, 'who creates owns');
+	is($row->{_ownerid_value}, $me, 'the creator becomes the owner');
 	is($row->{_owninguser_value}, $me);
 	is($row->{_owningteam_value}, undef);
 	is($row->{_owningbusinessunit_value}, $unit);
@@ -118,7 +118,7 @@ subtest 'owner' => sub {
 	is($row->{_owninguser_value}, undef);
 	is($s->patch("accounts($id)", { to('ownerid', "/systemusers($me)") })->status, 204);
 	is(account($id)->{_owninguser_value}, $me);
-	is($s->patch("accounts($id)", { to('ownerid', undef) })->status, 400, 'never nobody');
+	is($s->patch("accounts($id)", { to('ownerid', undef) })->status, 400, 'an owner cannot be null');
 	is($s->patch("accounts($id)", { to('ownerid', "/accounts($acme)") })->status, 400);
 	is($s->patch("accounts($id)", { to('ownerid', "/teams($none)") })->status, 404);
 	$id = $s->create('accounts', { name => 'o', to('ownerid', "/teams($team)") });
@@ -148,7 +148,7 @@ subtest 'refusals' => sub {
 	refused($s->post('new_alltypeses', { to('new_MeterId', "new_meters(new_serial='none')") }),
 		404, '0x80060891', qr/./, 'no such key');
 	refused($s->post('accounts', { to('primarycontactid', "/accounts($acme)") }),
-		400, '0x80048d19', qr/not assignable/, 'another table');
+		400, '0x80048d19', qr/not assignable/, 'of another table');
 	refused($s->post('accounts', { to('primarycontactid', "/persons($ann)") }),
 		400, '0x80048d19', qr/Resource not found for the segment 'persons'/, 'no such set');
 	for my $bad ('', 'contacts', "contacts($ann", 'contacts(x)', 'contacts()', '%', '$9')
@@ -174,11 +174,11 @@ subtest 'rows of elastic tables' => sub {
 	my $id = $s->create('new_alltypeses', { new_name => 'e',
 		to('new_ReadingId', "new_readings(new_readingid=$none,partitionid='p1')") });
 	my $row = $s->get("new_alltypeses($id)")->json;
-	is($row->{_new_readingid_value}, $none, 'nobody looks whether it is there');
-	is($row->{new_readingidpid}, 'p1', 'the partition stands beside');
+	is($row->{_new_readingid_value}, $none, 'the target need not exist');
+	is($row->{new_readingidpid}, 'p1', 'the partition is a separate member');
 	$id = $s->create('new_alltypeses', { new_name => 'e', new_readingidpid => 'p2',
 		to('new_ReadingId', "new_readings($none)") });
-	is($s->get("new_alltypeses($id)")->json->{new_readingidpid}, 'p2', 'or comes by itself');
+	is($s->get("new_alltypeses($id)")->json->{new_readingidpid}, 'p2', 'or is derived');
 };
 
 subtest 'deep inserts' => sub {
@@ -197,7 +197,7 @@ subtest 'deep inserts' => sub {
 	my $before = $s->get('accounts/$count')->body;
 	is($s->post('accounts', { name => 'No', contact_customer_accounts => [ { nonsense => 1 } ] })->status,
 		400);
-	is($s->get('accounts/$count')->body, $before, 'a refused child takes its parent along');
+	is($s->get('accounts/$count')->body, $before, 'a refused child undoes its parent');
 	is($s->patch("accounts($id)", { contact_customer_accounts => [] })->status, 400, 'only on create');
 	is($s->post('new_readings', { new_MeterId => { new_name => 'x' } })->status, 400, 'not elastic');
 };

@@ -1,6 +1,6 @@
 # 022_state_and_columns.t
-#		State rules, audit columns, defaults, money, numbers, limits of values
-#		and columns that a write ignores.
+#		State rules, audit columns, defaults, money, numbers, limits of
+#		values, and columns that a write ignores.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -30,7 +30,7 @@ sub refused
 subtest 'state on create' => sub {
 	my $id = $one->create('accounts', { name => 'a', statecode => 1 });
 	my $row = row("accounts($id)");
-	is("$row->{statecode} $row->{statuscode}", '0 1', 'statecode is not taken');
+	is("$row->{statecode} $row->{statuscode}", '0 1', 'statecode is ignored');
 	refused($one->post('accounts', { name => 'a', statuscode => 2 }), 400, '0x80048408',
 		qr/^2 is not a valid status code for state code AccountState\.Active on account with Id /,
 		'inactive status');
@@ -54,14 +54,14 @@ subtest 'state on update' => sub {
 		qr/^1 is not a valid status code for state code new_AllTypesState\.Inactive on new_alltypes with Id $id\.$/,
 		'status of another state');
 	refused($set->(statecode => 0, statuscode => 2), 400, '0x80048408', qr/Active/, 'no pair');
-	is($state->(), '1 2');
+	is($state->(), 'a state and a status that do not match');
 	is($set->(statecode => 7)->status, 400);
 	is($set->(statecode => undef)->status, 400);
 	is($set->(statecode => 0)->status, 204);
 	is($state->(), '0 1');
 };
 
-subtest 'who and when' => sub {
+subtest 'creation and modification' => sub {
 	my $id = $one->create('accounts',
 		{ name => 'a', createdon => '2001-01-01T00:00:00Z', versionnumber => 5 });
 	my $url = "accounts($id)";
@@ -69,7 +69,7 @@ subtest 'who and when' => sub {
 	is($row->{_createdby_value}, $me);
 	is($row->{_modifiedby_value}, $me);
 	is($row->{_createdonbehalfby_value}, undef);
-	unlike($row->{createdon}, qr/^2001/, 'createdon is not taken');
+	unlike($row->{createdon}, qr/^2001/, 'createdon is ignored');
 	isnt($row->{versionnumber}, 5);
 	$s->control('POST', '/_dvsim/clock?advance=100s');
 	$one->forget_token;
@@ -83,7 +83,7 @@ subtest 'who and when' => sub {
 	cmp_ok($later->{versionnumber}, '>', $row->{versionnumber});
 	$one->patch($url, { telephone1 => '2' }, MSCRMCallerID => $you);
 	$later = row($url);
-	is($later->{_modifiedby_value}, $you, 'for whom');
+	is($later->{_modifiedby_value}, $you, 'on behalf of whom');
 	is($later->{_modifiedonbehalfby_value}, $me, 'by whom');
 };
 
@@ -91,12 +91,12 @@ subtest 'overriddencreatedon' => sub {
 	my $id = $one->create('accounts', { name => 'a', overriddencreatedon => '2001-02-03T00:00:00Z' });
 	my $row = row("accounts($id)");
 	is($row->{createdon}, '2001-02-03T00:00:00Z');
-	is($row->{overriddencreatedon}, $row->{modifiedon}, 'holds the true time');
+	is($row->{overriddencreatedon}, $row->{modifiedon}, 'contains the real time');
 	is($one->patch("accounts($id)", { overriddencreatedon => '2002-02-03T00:00:00Z' })->status, 204);
 	is(row("accounts($id)")->{createdon}, '2001-02-03T00:00:00Z', 'only on create');
 };
 
-subtest 'what the server fills' => sub {
+subtest 'columns that the service fills' => sub {
 	my $row = $one->post('new_alltypeses', { new_name => 'd' }, Prefer => 'return=representation')->json;
 	is($row->{new_yesno}, JSON::PP::true);
 	is($row->{new_choicedefault}, 2);
@@ -104,7 +104,7 @@ subtest 'what the server fills' => sub {
 	like($row->{new_autonumber}, qr/^A-\d{6}$/);
 	my $next = $one->post('new_alltypeses', { new_name => 'd', new_yesno => undef },
 		Prefer => 'return=representation')->json;
-	isnt($next->{new_autonumber}, $row->{new_autonumber}, 'numbers count');
+	isnt($next->{new_autonumber}, $row->{new_autonumber}, 'automatic numbers count');
 	is($next->{new_yesno}, undef, 'an explicit null stays');
 	$next = $one->post('new_alltypeses', { new_name => 'd', new_autonumber => 'mine' },
 		Prefer => 'return=representation')->json;
@@ -153,13 +153,13 @@ subtest 'limits of values' => sub {
 	is($r->{new_text}, undef, 'an empty text is null');
 };
 
-subtest 'text that is no XML' => sub {
+subtest 'text that is not valid XML' => sub {
 	is($one->post('accounts', "{\"name\":\"a\\u0000b\"}")->status, 400);
 	is($one->post('accounts', "{\"name\":\"a\\u0001b\"}")->status, 400);
 	is($one->post('accounts', "{\"name\":\"a\xffb\"}")->status, 400);
 };
 
-subtest 'columns of the system are not written' => sub {
+subtest 'system columns are not written' => sub {
 	my $id = $one->create('accounts', { name => 'x' });
 	my $before = row("accounts($id)");
 	is($one->patch("accounts($id)", { accountid => '33333333-0000-0000-0000-000000000001',
@@ -171,7 +171,7 @@ subtest 'columns of the system are not written' => sub {
 	unlike($after->{modifiedon}, qr/^2001/);
 };
 
-subtest 'deletion and those that point to it' => sub {
+subtest 'deletion and rows that refer to it' => sub {
 	my $account = $one->create('accounts', { name => 'parent' });
 	my $child = $one->create('accounts',
 		{ name => 'child', 'parentaccountid@odata.bind' => "/accounts($account)" });
@@ -185,7 +185,7 @@ subtest 'deletion and those that point to it' => sub {
 	is($one->delete("accounts($account)")->status, 204);
 	is(row("accounts($child)")->{_parentaccountid_value}, undef, 'link removed');
 	is($one->get("contacts($contact)")->status, 404, 'cascade');
-	is($one->get("annotations($note)")->status, 404, 'and on');
+	is($one->get("annotations($note)")->status, 404, 'and transitively');
 	refused($one->delete("new_meters($meter)"), 405, '0x80040227', qr/associated with another object/,
 		'restricted');
 	is($one->get("new_meters($meter)")->status, 200);

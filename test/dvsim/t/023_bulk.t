@@ -50,7 +50,7 @@ subtest 'CreateMultiple' => sub {
 	my $ids = $r->json->{Ids};
 	is(scalar @$ids, 250);
 	is(account($ids->[0])->{name}, 'n1');
-	is(account($ids->[249])->{name}, 'n250', 'ids stand in the order of Targets');
+	is(account($ids->[249])->{name}, 'n250', 'ids are in the order of Targets');
 	my %seen = map { $_ => 1 } @$ids;
 	is(scalar keys %seen, 250);
 
@@ -68,7 +68,7 @@ subtest 'CreateMultiple' => sub {
 	is(account(id(2))->{name}, 'again', 'the same columns as the first');
 };
 
-subtest 'more shapes than are remembered' => sub {
+subtest 'more shapes than are cached' => sub {
 	my @columns = qw(name telephone1 fax websiteurl emailaddress1 accountnumber);
 	my @rows = map {
 		my $n = $_;
@@ -109,7 +109,7 @@ subtest 'all or nothing' => sub {
 		404, '0x80060888', qr/CreateMultiple/, 'a table without it');
 	refused(meters('CreateMultiple', [ { new_serial => 'D' }, { new_serial => 'd' } ]),
 		412, '0x80060892', qr/^Entity Key new_SerialKey violated/, 'alternate key');
-	is(count('accounts'), $before, 'nothing stayed');
+	is(count('accounts'), $before, 'no row remains');
 	is(count('new_meters'), '0');
 };
 
@@ -158,9 +158,9 @@ subtest 'UpdateMultiple' => sub {
 	is(account(id(82))->{name}, 'u82', 'and nothing was changed');
 	is(accounts('UpdateMultiple', [ { name => 'no id' } ])->status, 400);
 	is(meters('UpdateMultiple', [ { '@odata.id' => "new_meters(new_serial='x')" } ])->status, 400,
-		'no alternate keys here');
+		'no alternate keys in this message');
 	is(accounts('UpdateMultiple', [ { accountid => id(82), statecode => 1 } ])->status, 204);
-	is(account(id(82))->{statuscode}, 2, 'state rules hold');
+	is(account(id(82))->{statuscode}, 2, 'state rules apply');
 };
 
 subtest 'UpsertMultiple' => sub {
@@ -170,7 +170,7 @@ subtest 'UpsertMultiple' => sub {
 	is($r->status, 204);
 	is($r->body, '');
 	is(account(id(90))->{name}, 'changed');
-	is(account(id(90))->{telephone1}, '1', 'the rest stays');
+	is(account(id(90))->{telephone1}, '1', 'the rest is unchanged');
 	is(account(id(91))->{name}, 'new');
 
 	for my $form ("new_meters(new_serial='K1')", "/api/data/v9.2/new_meters(new_serial='K2')",
@@ -181,11 +181,11 @@ subtest 'UpsertMultiple' => sub {
 		is(meters('UpsertMultiple', [ { '@odata.id' => $form, new_number => 5 } ])->status, 204);
 	}
 	is(meter("K$_")->{new_name}, 'made') for 1 .. 3;
-	is(meter('K3')->{new_number}, 5, 'the second one found it');
+	is(meter('K3')->{new_number}, 5, 'the second request found it');
 	is(count('new_meters'), '3');
 	refused(accounts('UpsertMultiple', [ map { { accountid => id(92), name => $_ } } qw(a b) ]),
 		412, '0x80040237', qr/duplicate/, 'the same id twice');
-	is($s->get('accounts(' . id(92) . ')')->status, 404, 'and nothing was made');
+	is($s->get('accounts(' . id(92) . ')')->status, 404, 'and no row was created');
 	is(meters('UpsertMultiple', [ map { { '@odata.id' => "new_meters(new_serial='K9')",
 						new_name => $_ } } qw(a b) ])->status, 412, 'the same key twice');
 	is($s->get("new_meters(new_serial='K9')")->status, 404);
@@ -208,9 +208,9 @@ sub serials
 
 subtest 'keys in bodies are literal' => sub {
 	is(upsert_by('A%23000143', new_name => 'literal')->status, 204);
-	is(serials('literal'), 'A%23000143', 'no percent-encoding is undone');
+	is(serials('literal'), 'A%23000143', 'percent-encoding is not decoded');
 	is(upsert_by('A%23000143', new_name => 'literal', new_number => 3)->status, 204);
-	is(serials('literal'), 'A%23000143', '… whether a row is made or found');
+	is(serials('literal'), 'A%23000143', '… whether a row is created or found');
 	my $i = 0;
 	for my $serial ('a b', "\x{e4}\x{20ac}", "it''s", 'say "x"', 'a%20b', "a\tb", 'a,b)=c(')
 	{
@@ -219,14 +219,14 @@ subtest 'keys in bodies are literal' => sub {
 		is(serials($name), $serial =~ s/''/'/gr, 'once, as it was written');
 	}
 	refused(upsert_by('A#000143', new_name => 'none'), 400, '0x80060888',
-		qr/^Bad Request - Error in query syntax\.$/, 'but for what begins a fragment');
+		qr/^Bad Request - Error in query syntax\.$/, 'except the start of a fragment');
 };
 
-# the row that is there keeps its key, whatever the body says
+# an existing row keeps its key, whatever the body says
 subtest 'key columns beside a key' => sub {
 	refused(upsert_by('R1', new_serial => 'R1', new_name => 'r'), 400, '0x80040216',
 		qr/^An unexpected error occurred\.$/, 'not for a new row');
-	is($s->get("new_meters(new_serial='R1')")->status, 404, 'which is not made');
+	is($s->get("new_meters(new_serial='R1')")->status, 404, 'which is not created');
 	is(upsert_by('R1', new_name => 'r')->status, 204);
 	is(upsert_by('R1', new_serial => 'R2', new_name => 'r2')->status, 204, 'a row that exists');
 	is(meter('R1')->{new_name}, 'r2');
@@ -239,7 +239,7 @@ subtest 'key columns beside a key' => sub {
 	is(meters('UpsertMultiple', [ { '@odata.id' => $site } ])->status, 204);
 };
 
-subtest 'messages that a table does not have' => sub {
+subtest 'messages that a table does not support' => sub {
 	my %way = (
 		tasks => [ task => 404, '0x80060888', qr/^Resource not found for the segment 'Microsoft\.Dynamics\.CRM\.CreateMultiple'/ ],
 		teams => [ team => 400, '0x80040216', qr/^CreateMultiple is not enabled on the entity team$/ ],

@@ -1,6 +1,6 @@
 # 024_elastic.t
-#		Elastic tables: partitions, upserts that replace,
-#		partial success with its details, DeleteMultiple, session tokens.
+#		Elastic tables: partitions, upserts that replace, partial success with
+#		its details, DeleteMultiple, session tokens.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -86,17 +86,17 @@ subtest 'updates' => sub {
 		is(bulk('UpsertMultiple', [ { '@odata.id' => url(1, 'p1'), partitionid => $partition } ])->status,
 			400, '… that upserts');
 	}
-	is(row(1, 'p1')->{new_name}, 'one', 'and the row stays');
+	is(row(1, 'p1')->{new_name}, 'one', 'and the row is unchanged');
 	is($s->patch(url(1), { new_value => 2 }, 'If-Match' => '*')->status, 404);
 	is($s->patch(url(1) . '?partitionId=p1', { new_value => 2 }, 'If-Match' => '*')->status, 404,
-		'the option does not count on PATCH');
+		'the option has no effect on PATCH');
 };
 
 subtest 'upserts replace' => sub {
 	is($s->patch(url(1, 'p1'), { new_name => 'again' })->status, 204);
 	my $r = row(1, 'p1');
 	is($r->{new_name}, 'again');
-	is($r->{new_value}, undef, 'what is not there becomes null');
+	is($r->{new_value}, undef, 'missing members become null');
 	is($s->patch(url(5, 'p1'), { new_name => 'made' })->status, 204);
 	is(row(5, 'p1')->{new_name}, 'made');
 };
@@ -138,15 +138,15 @@ subtest 'partial success' => sub {
 		{ new_readingid => id(22), partitionid => 'c' });
 	my $r = bulk('CreateMultiple', \@rows);
 	is($r->status, 400);
-	ok(!exists $r->json->{error}{$details}, 'no details unasked');
-	ok(row(20, 'c') && row(22, 'c'), 'what succeeded stays');
+	ok(!exists $r->json->{error}{$details}, 'no details unless requested');
+	ok(row(20, 'c') && row(22, 'c'), 'successful rows stay');
 	$r = bulk('CreateMultiple', \@rows, Prefer => 'odata.include-annotations="*"');
 	is(statuses($r), '0:409 1:409 2:400 3:409');
 	is(decode_json($r->json->{error}{$details})->[2]{Id}, id(21));
 	$s->delete(url(20, 'c'));
 	$r = bulk('CreateMultiple', \@rows,
 		Prefer => 'odata.include-annotations="Microsoft.PowerApps.CDS.ErrorDetails.*"');
-	is(statuses($r), '0:201 1:409 2:400 3:409', 'successes are listed, too');
+	is(statuses($r), '0:201 1:409 2:400 3:409', 'successes are listed as well');
 	$r = bulk('UpdateMultiple', [
 			{ new_readingid => id(20), partitionid => 'c', new_name => 'ok' },
 			{ new_readingid => id(20), partitionid => 'zz', new_name => 'no' } ],
@@ -165,7 +165,7 @@ subtest 'time to live' => sub {
 	$s->create('new_readings', { new_readingid => id(40), ttlinseconds => 60 });
 	ok(row(40));
 	$s->control('POST', '/_dvsim/clock?advance=61s');
-	is(row(40), undef, 'gone by itself');
+	is(row(40), undef, 'expired');
 	is($s->patch(url(40), { new_name => 'x' }, 'If-Match' => '*')->status, 404);
 };
 
@@ -182,7 +182,7 @@ subtest 'no transactions' => sub {
 		  . "--c1--\n--b1--\n",
 		'Content-Type' => 'multipart/mixed; boundary=b1');
 	is($r->status, 400);
-	ok(row(50), 'a change set does not undo what it did');
+	ok(row(50), 'a change set is not rolled back');
 };
 
 done_testing;

@@ -1,6 +1,6 @@
 # 025_batch.t
-#		$batch: parts, change sets, references between them, errors,
-#		limits, and the literal shape of the answer.
+#		$batch: parts, change sets, references between them, errors, limits,
+#		and the exact form of the answer.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -124,10 +124,10 @@ subtest 'kinds of parts' => sub {
 	like($r->body, qr/Preference-Applied: return=representation/);
 };
 
-subtest 'headers stay where they are' => sub {
+subtest 'headers apply only to their part' => sub {
 	my $r = send_batch(part('b1', request('POST', "${path}accounts?\$select=name", '{"name":"x"}')),
 		Prefer => 'return=representation');
-	is(statuses($r), '200 204', 'outer preferences do not reach the parts');
+	is(statuses($r), '200 204', 'outer preferences do not apply to the parts');
 	my $etag = 'W/"1"';
 	$s->patch('accounts(' . id(2) . ')', { name => 'v' });
 	$r = parts(request('PATCH', "${path}accounts(" . id(2) . ')', '{"name":"w"}', 'If-Match' => $etag));
@@ -152,15 +152,15 @@ subtest 'etags of parts' => sub {
 	$r = send_batch(join('', @changes), %go_on);
 	is(statuses($r), '200 204 412 204 204 412 404 204', 'each part has its own condition');
 	is(() = $r->body =~ /"code":"0x80060882"/g, 2, 'and its own error');
-	is(join(' ', map { name($_) } 80, 81, 82, 84, 85), 'ours theirs ours theirs ours', 'what has changed is left alone');
+	is(join(' ', map { name($_) } 80, 81, 82, 84, 85), 'ours theirs ours theirs ours', 'changed rows are not written');
 	is($s->get('accounts(' . id(83) . ')')->status, 404, 'deleted');
 
-	# the version that a part before has made is the one that counts
+	# the version created by an earlier part is the current one
 	my $stale = $etag_of->(80);
 	$r = parts(request('PATCH', $url->(80), '{"name":"one"}', 'If-Match' => $stale),
 		request('PATCH', $url->(80), '{"name":"two"}', 'If-Match' => $stale));
 	is(statuses($r), '412 204 412', 'a row twice');
-	is(name(80), 'one', 'the first one counts');
+	is(name(80), 'one', 'the first one wins');
 
 	$r = send_batch(changeset(request('PATCH', $url->(82), '{"name":"set"}', 'If-Match' => $etag_of->(82)),
 			request('PATCH', $url->(86), '{"name":"set"}', 'If-Match' => $etag{86})), %go_on);
@@ -171,7 +171,7 @@ subtest 'etags of parts' => sub {
 	$r = parts(request('PATCH', "${path}transactioncurrencies($currency)", '{"currencyname":"u"}', 'If-Match' => 'W/"1"'));
 	like($r->body, qr/"code":"0x8006088D"/, 'a table without optimistic concurrency');
 	is($s->get("EntityDefinitions(LogicalName='$_->[0]')?\$select=IsOptimisticConcurrencyEnabled")->json
-		->{IsOptimisticConcurrencyEnabled} ? 1 : 0, $_->[1], "the definition of $_->[0] says so") for [ 'account', 1 ], [ 'transactioncurrency', 0 ];
+		->{IsOptimisticConcurrencyEnabled} ? 1 : 0, $_->[1], "the definition of $_->[0] agrees") for [ 'account', 1 ], [ 'transactioncurrency', 0 ];
 };
 
 subtest 'change sets' => sub {
@@ -191,7 +191,7 @@ subtest 'change sets' => sub {
 	is($s->get('contacts(' . id(11) . ')')->json->{fullname}, 'C Child');
 	my @located = $r->body =~ /^(Content-ID: \d+|Location: \S+)/mg;
 	is(scalar(grep { /^Content-ID/ } @located), 6, 'each part has its Content-ID');
-	is(scalar(grep { /^Location/ } @located), 4, 'those that write rows say where they are');
+	is(scalar(grep { /^Location/ } @located), 4, 'those that write rows have their location');
 };
 
 subtest 'all or nothing' => sub {
@@ -199,7 +199,7 @@ subtest 'all or nothing' => sub {
 		changeset([ 7, request('POST', "${path}accounts", '{"name":"x","accountid":"' . id(20) . '"}') ],
 			[ 8, request('POST', "${path}accounts", '{"nonsense":1}') ],
 			[ 9, request('POST', "${path}accounts", '{"name":"y"}') ]));
-	is(statuses($r), '400 400', 'the failure alone answers');
+	is(statuses($r), '400 400', 'only the failure is answered');
 	like($r->body, qr/Content-ID: 8\r/);
 	unlike($r->body, qr/Content-ID: [79]\r/);
 	like($r->body, qr/\r\nREQ_ID: $guid\r\n/);
@@ -228,7 +228,7 @@ subtest 'references' => sub {
 	$r = send_batch(changeset([ 'first', request('POST', "${path}accounts", '{"name":"n"}',
 					Prefer => 'return=representation') ],
 			[ 'second', request('PATCH', '$first', '{"name":"m"}') ]));
-	is(statuses($r), '200 201 204', 'ids need not be numbers, nor the answer a 204');
+	is(statuses($r), '200 201 204', 'ids need not be numbers, nor the status 204');
 };
 
 subtest 'errors' => sub {
@@ -237,10 +237,10 @@ subtest 'errors' => sub {
 		request('GET', "${path}accounts($none)"),
 		request('PATCH', "${path}accounts(" . id(31) . ')', '{"name":"three"}'));
 	my $r = parts(@three);
-	is(statuses($r), '404 204 404', 'the first failure ends it and gives the status');
+	is(statuses($r), '404 204 404', 'the first failure ends it and determines the status');
 	like($r->header('Content-Type'), qr/^multipart\/mixed/);
 	like($r->body, qr/--batchresponse_$guid--\r\n$/);
-	is(name(30), 'one', 'what came before stays');
+	is(name(30), 'one', 'earlier parts are kept');
 	is(name(31), undef);
 	$r = send_batch(join('', map { part('b1', $_) } @three), %go_on);
 	is(statuses($r), '200 204 404 204');
@@ -268,12 +268,12 @@ subtest 'rejected as a whole' => sub {
 	like($s->post('$batch', $get, 'Content-Type' => 'multipart/mixed; boundary=b1')->json->{error}{message},
 		qr/^Error identified in Payload.*Stream was not readable\.$/);
 	is($whole->(part('b1', "GET ${path}accounts HTTP/1.1$eol") . "--b1--"), '400 0x80048d19',
-		'no empty line behind the request line');
+		'no empty line after the request line');
 	is($whole->(part('b1', "GET ${path}accounts HTTP/1.1${eol}Accept: application/json$eol") . "--b1--"),
-		'400 0x80048d19', 'nor behind the headers');
+		'400 0x80048d19', 'nor after the headers');
 	is($whole->(part('b1', "DELETE ${path}accounts(" . id(30) . ") HTTP/1.1") . "--b1--"),
 		'400 0x80048d19', 'no line end at all');
-	is($whole->(part('b1', '') . "--b1--"), '400 0x80048d19', 'no request');
+	is($whole->(part('b1', '') . "--b1--"), '400 0x80048d19', 'not a request');
 	is($whole->(changeset(request('GET', "${path}accounts")) . "--b1--"), '400 0x80060888',
 		'no GET in a change set');
 	is($whole->(changeset([ 1, request('POST', "${path}accounts", '{}') ],
@@ -282,7 +282,7 @@ subtest 'rejected as a whole' => sub {
 	like($s->post('$batch', changeset([ 1, request('POST', "${path}accounts", '{}') ],
 				[ 1, request('POST', "${path}accounts", '{}') ]) . '--b1--',
 			'Content-Type' => 'multipart/mixed; boundary=b1')->json->{error}{message},
-		qr/content ID '1' was found more than once/, 'with the message for it');
+		qr/content ID '1' was found more than once/, 'with its message');
 	is($s->get('$batch')->status, 405);
 };
 
@@ -292,10 +292,10 @@ subtest 'another boundary' => sub {
 		'Content-Type' => 'multipart/mixed; boundary=b1');
 	is($r->status, 200);
 	like($r->body, qr/^--batchresponse_$guid--\r\n$/);
-	is($s->get('accounts/$count')->body, $before, 'nothing was done');
+	is($s->get('accounts/$count')->body, $before, 'nothing was written');
 };
 
-subtest 'how much' => sub {
+subtest 'limits' => sub {
 	my $one = part('b1', request('GET', "${path}accounts?\$select=name&\$top=1"));
 	my $r = send_batch($one x 1000);
 	is($r->status, 200);

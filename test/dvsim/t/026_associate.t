@@ -71,7 +71,7 @@ subtest 'one to many' => sub {
 	is($s->post("accounts($a)/$nav/\$ref", to("accounts($b)"))->status, 400);
 	is($s->post("accounts($a)/$nav/\$ref", to("contacts($none)"))->status, 404);
 	is($s->put("accounts($a)/$nav/\$ref", to("contacts($ann)"))->status, 405);
-	is($s->delete("accounts($a)/$nav/\$ref")->status, 400, 'which one?');
+	is($s->delete("accounts($a)/$nav/\$ref")->status, 400, 'ambiguous');
 };
 
 subtest 'many to many' => sub {
@@ -82,7 +82,7 @@ subtest 'many to many' => sub {
 	is(linked('accounts', $b, $nav), $bob);
 	is(linked('contacts', $bob, $nav), join ' ', sort $a, $b);
 	my $r = $s->post("accounts($a)/$nav/\$ref", to("contacts($ann)"));
-	is($r->status, 412, 'linked already');
+	is($r->status, 412, 'already linked');
 	is($r->json->{error}{code}, '0x80040237');
 	is($s->delete("accounts($a)/$nav($ann)/\$ref")->status, 204);
 	is($s->delete("contacts($bob)/$nav/\$ref?\$id=${root}accounts($a)")->status, 204);
@@ -93,7 +93,7 @@ subtest 'many to many' => sub {
 	is(linked('accounts', $b, $nav), '', 'a deleted row takes its links along');
 };
 
-subtest 'new rows of a collection' => sub {
+subtest 'new rows in a collection' => sub {
 	my $url = "accounts($a)/contact_customer_accounts";
 	my $before = linked('accounts', $a, 'contact_customer_accounts');
 	my $r = $s->post($url, { lastname => 'Eve' });
@@ -103,21 +103,21 @@ subtest 'new rows of a collection' => sub {
 	is(linked('accounts', $a, 'contact_customer_accounts'), join ' ', sort split(/ /, $before), $eve);
 	$r = $s->post($url, { lastname => 'Fay' }, Prefer => 'return=representation');
 	is($r->status . ' ' . $r->json->{lastname}, '201 Fay', 'with its representation');
-	is($s->post("accounts($none)/contact_customer_accounts", { lastname => 'x' })->status, 404, 'of no row');
+	is($s->post("accounts($none)/contact_customer_accounts", { lastname => 'x' })->status, 404, 'for a missing row');
 	is($s->post($url, { nothing => 'x' })->status, 400);
 	is($s->post("accounts($a)/primarycontactid", { lastname => 'x' })->status, 404, 'a lookup is no collection');
 	is($s->put($url, { lastname => 'x' })->status, 404);
-	# as dynamics-web-api has it in a change set
+	# as dynamics-web-api sends it in a change set
 	my $batch = join "\r\n", '--b', 'Content-Type: multipart/mixed;boundary=c', '', '--c', 'Content-Type: application/http', 'Content-Transfer-Encoding: binary',
 	  'Content-ID: 1', '', 'POST /api/data/v9.2/accounts HTTP/1.1', 'Content-Type: application/json', '', '{"name":"Parent"}', '--c',
 	  'Content-Type: application/http', 'Content-Transfer-Encoding: binary', 'Content-ID: 2', '', 'POST $1/contact_customer_accounts HTTP/1.1',
 	  'Content-Type: application/json', '', '{"lastname":"Child"}', '--c--', '', '--b--', '';
 	$r = $s->post('$batch', $batch, 'Content-Type' => 'multipart/mixed;boundary=b');
-	is(scalar(() = $r->body =~ /HTTP\/1\.1 204/g), 2, 'of a row of the same change set') or diag $r->body;
+	is(scalar(() = $r->body =~ /HTTP\/1\.1 204/g), 2, 'to a row of the same change set') or diag $r->body;
 	is($s->get("contacts?\$select=lastname&\$filter=parentcustomerid_account/name eq 'Parent'")->json->{value}[0]{lastname}, 'Child');
 };
 
-subtest 'no such thing' => sub {
+subtest 'unknown' => sub {
 	my $r = $s->post("accounts($a)/nothing/\$ref", to("contacts($ann)"));
 	is($r->status, 404);
 	like($r->json->{error}{message}, qr/^Resource not found for the segment 'nothing'\.$/);

@@ -1,6 +1,6 @@
 # 027_bulkdelete.t
-#		BulkDelete: the request, the job's life by the virtual
-#		clock, what it deletes and what it leaves, its counts and failures.
+#		BulkDelete: the request, the job's states by the virtual clock, the
+#		rows that it deletes and keeps, its counts, and failures.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -55,7 +55,7 @@ sub counts
 
 sub jump { $s->control('POST', "/_dvsim/clock?advance=$_[0]"); }
 
-# all that there is to a job: its counts when it is done
+# all rows of a finished job: its counts
 sub done
 {
 	my ($r) = @_;
@@ -85,21 +85,21 @@ subtest 'life of a job' => sub {
 	is(state_of($id), '0 0', 'waits');
 	my $etag = $s->get("asyncoperations($id)")->json->{'@odata.etag'};
 	is(counts($id), '0 0');
-	is(names(), 'a1 a2 b1', 'and does nothing yet');
+	is(names(), 'a1 a2 b1', 'and has no effect yet');
 	meters('a0');
 	jump('2s');
 	is(state_of($id), '2 20', 'runs');
 	meters('a3');
 	jump('60s');
-	is(state_of($id), '3 30', 'is done');
-	is(names(), 'a3 b1', 'rows made after the start stay');
+	is(state_of($id), '3 30', 'completes');
+	is(names(), 'a3 b1', 'rows created after the start stay');
 	is(counts($id), '3 0');
 	my $row = $s->get("asyncoperations($id)")->json;
 	is($row->{name}, 'test');
 	is($row->{operationtype}, 13);
 	ok($row->{startedon} && $row->{completedon});
 	isnt($row->{'@odata.etag'}, $etag, 'another version');
-	is($row->{modifiedon}, $row->{createdon}, 'but its modifiedon is not to be relied upon');
+	is($row->{modifiedon}, $row->{createdon}, 'but its modifiedon is unreliable');
 };
 
 subtest 'queries' => sub {
@@ -108,7 +108,7 @@ subtest 'queries' => sub {
 	meters(map { "m$_" } 1 .. 9);
 	my $id = $s->get("new_meters(new_serial='m1')")->json->{new_meterid};
 	is(done(job('new_meter', where('new_meterid', 'In', $id))), '3 30: 1 0', 'In');
-	is(done(job('new_meter', where('new_name', 'Equal', 'M2'))), '3 30: 1 0', 'without case');
+	is(done(job('new_meter', where('new_name', 'Equal', 'M2'))), '3 30: 1 0', 'ignoring case');
 	is(done(job('new_meter', { FilterOperator => 'Or', Conditions => [
 						{ AttributeName => 'new_name', Operator => 'Equal', Values => ['m3'] } ],
 				Filters => [ { FilterOperator => 'And', Conditions => [
@@ -121,7 +121,7 @@ subtest 'queries' => sub {
 	is(done(job('new_meter', where('createdon', 'LastXDays', 2))), '3 30: 0 0');
 };
 
-subtest 'rows that refuse' => sub {
+subtest 'rows that cannot be deleted' => sub {
 	my @ids = map { $s->create('new_meters', { new_name => "r$_" }) } 1 .. 3;
 	$s->create('new_alltypeses', { new_name => 'x', 'new_MeterId@odata.bind' => "/new_meters($ids[1])" });
 	my $r = job('new_meter', undef);
@@ -137,7 +137,7 @@ subtest 'rows that refuse' => sub {
 subtest 'start time' => sub {
 	my $now = $s->control('GET', '/_dvsim/clock');
 	my $id = job('new_reading', undef, StartDateTime => '2000-01-01T00:00:00Z')->json->{JobId};
-	is(state_of($id), '0 0', 'one in the past is now');
+	is(state_of($id), '0 0', 'one in the past means now');
 	jump('2s');
 	like(state_of($id), qr/^[23] /);
 	like($now->body, qr/\d/);

@@ -1,6 +1,6 @@
 # 028_retries.t
-#		What a client may rely on when an answer is lost: whether
-#		the rows are there, and what the same request says the second time.
+#		What a client may rely on when an answer is lost: whether the rows
+#		exist, and the result of the same request when it is repeated.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -26,7 +26,7 @@ sub rows
 	return $s->control('GET', '/_dvsim/stats')->json->{tables}{ $table // 'account' };
 }
 
-# The next request is carried out or not, and its answer lost.
+# Carries out the next request or not, and loses its answer.
 sub lose
 {
 	my ($action) = @_;
@@ -61,13 +61,13 @@ subtest 'CreateMultiple with ids of the client' => sub {
 		targets('account', map { { accountid => id(1, $_), name => "n$_" } } 1 .. 50));
 
 	lost('reset_before_commit', post => @request);
-	is(rows(), 0, 'nothing was done');
+	is(rows(), 0, 'nothing was written');
 	lost('reset_after_commit', post => @request);
-	is(rows(), 50, 'all was done');
+	is(rows(), 50, 'everything was written');
 	refused($s->post(@request), 412, '0x80040237', 'again');
 	is(rows(), 50, 'nothing twice');
 	is($s->get('accounts(' . id(1, 50) . ')?$select=name')->json->{name}, 'n50',
-		'any of its ids tells');
+		'any of its ids proves it');
 };
 
 subtest 'single rows' => sub {
@@ -95,9 +95,9 @@ subtest 'UpsertMultiple and UpdateMultiple' => sub {
 		} } 1 .. 20));
 
 	lost('reset_before_commit', post => @upsert);
-	is(rows('new_meter'), 0, 'nothing was done');
+	is(rows('new_meter'), 0, 'nothing was written');
 	lost('reset_after_commit', post => @upsert);
-	is(rows('new_meter'), 20, 'all was done');
+	is(rows('new_meter'), 20, 'everything was written');
 	is($s->post(@upsert)->status, 204, 'again: no error');
 	is(rows('new_meter'), 20, 'and nothing twice');
 	my @update = ("accounts/${bulk}UpdateMultiple",
@@ -116,7 +116,7 @@ subtest 'elastic rows' => sub {
 	is(rows('new_reading'), 9, 'nothing twice');
 	@request = ("new_readings/${bulk}DeleteMultiple", targets('new_reading', @rows));
 	lost('reset_after_commit', post => @request);
-	is($s->post(@request)->status, 400, 'deleting again: what is gone is refused');
+	is($s->post(@request)->status, 400, 'deleting again: deleted rows are refused');
 	is(rows('new_reading'), 0, 'all are gone');
 };
 
@@ -131,16 +131,16 @@ subtest '$batch' => sub {
 	my $before = rows();
 
 	lost('reset_before_commit', post => @request);
-	is(rows(), $before, 'nothing was done');
+	is(rows(), $before, 'nothing was written');
 	lost('reset_after_commit', post => @request);
-	is(rows(), $before + 5, 'all was done');
+	is(rows(), $before + 5, 'everything was written');
 	my $r = $s->post(@request);
 	is($r->status, 200, 'again');
-	is(scalar(() = $r->body =~ /^HTTP\/1\.1 412 /mg), 5, 'each part says so');
+	is(scalar(() = $r->body =~ /^HTTP\/1\.1 412 /mg), 5, 'the answer of each part agrees');
 	is(rows(), $before + 5, 'nothing twice');
 };
 
-# whoever follows the changes sees each row once, however often it was sent
+# a client that follows changes sees each row once, however often it was sent
 subtest 'change tracking' => sub {
 	my $link = $s->get('accounts?$select=name', Prefer => 'odata.track-changes')
 	  ->json->{'@odata.deltaLink'};

@@ -1,6 +1,6 @@
 # 030_select.t
 #		Single rows, $select, properties, navigation, annotations, conditional
-#		reads, what dvsim does not read.
+#		reads, and reads that dvsim refuses.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -44,12 +44,12 @@ sub refused
 	is($r->header('Content-Type'), 'application/json; odata.metadata=minimal', 'content type');
 	is($row->{'@odata.context'}, $root . '$metadata#accounts(name,revenue,name)/$entity',
 		'context of a row');
-	is($row->{name}, 'Größe "A"\\B', 'text comes back as it was');
-	is($row->{accountid}, $account, 'the primary key is always there');
+	is($row->{name}, 'Größe "A"\\B', 'text is unchanged');
+	is($row->{accountid}, $account, 'the primary key is always included');
 	like($row->{'@odata.etag'}, qr{^W/"\d+"$}, 'etag');
 	is($r->header('ETag'), $row->{'@odata.etag'}, 'ETag header');
 	like($r->body, qr/"revenue":20000\.5000,/, 'money with its digits');
-	ok(exists $row->{_transactioncurrencyid_value}, 'money brings its currency');
+	ok(exists $row->{_transactioncurrencyid_value}, 'money includes its currency');
 	is_deeply([ sort grep { !/^\@/ } keys %$row ],
 		[ qw(_transactioncurrencyid_value accountid name revenue) ], 'and nothing else');
 }
@@ -62,11 +62,11 @@ sub refused
 	ok(exists $row->{telephone1} && !defined $row->{telephone1}, 'null is explicit');
 	is($row->{_primarycontactid_value}, $contact, 'a lookup');
 	ok(!exists $row->{primarycontactid}, 'a lookup has no property of its plain name');
-	ok(!exists $row->{primarycontactidname}, 'helper columns are not there');
+	ok(!exists $row->{primarycontactidname}, 'helper columns are omitted');
 	is($row->{statecode}, 0, 'state');
-	ok(!grep({ /\@OData/ } keys %$row), 'no annotations without being asked');
+	ok(!grep({ /\@OData/ } keys %$row), 'no annotations unless requested');
 	is_deeply([ keys %{ $s->get("accounts($account)?\$select=")->json } ] > 50, 1,
-		'an empty select is none');
+		'an empty select is ignored');
 }
 
 # ---- refusals of $select
@@ -84,7 +84,7 @@ refused("new_alltypeses?\$select=new_hidden", 400, '0x0', qr/new_hidden/,
 	'a column that cannot be read');
 refused("phonecalls?\$select=from", 400, '0x0', qr/'from'/, 'a party list');
 
-# ---- rows that are not there
+# ---- rows that do not exist
 refused('accounts(00000000-0000-0000-0000-00000000dead)', 404, '0x80040217',
 	qr/^Entity 'account' With Id = 00000000-0000-0000-0000-00000000dead Does Not Exist$/,
 	'no such row');
@@ -103,11 +103,11 @@ refused("accounts?\$$_=1", 400, '0x80060888', qr/\$$_/, "\$$_")
 	for qw(search format compute levels Select nothing);
 refused('accounts?$select=name&$select=name', 400, '0x80060888', qr/more than once/, 'twice');
 is($s->get("accounts($account)?\$select=name&tag=x&UnMaskedData=true")->status, 200,
-	'other options are let pass');
+	'other options are ignored');
 refused("accounts($account)?\$select=name&unmaskeddata=true", 400, '0x80060888',
 	qr/^The query parameter unmaskeddata is not supported\.$/, 'but not in another case');
 refused('accounts?fetchxml=<fetch/>', 400, '0x80060888', qr/fetchxml is not supported/,
-	'nor any that there is not');
+	'nor an unknown one');
 is($s->get("accounts($account)?%24select=name")->json->{name}, 'Größe "A"\\B',
 	'percent-encoded option names');
 
@@ -145,7 +145,7 @@ is($s->get("new_meters(new_serial='S%201')?\$select=new_name")->json->{new_meter
 	is($r->header('Content-Type'), 'text/plain', 'raw value');
 	my $raw = $r->body;
 	utf8::decode($raw);
-	is($raw, 'Größe "A"\\B', 'as it is, neither quoted nor escaped');
+	is($raw, 'Größe "A"\\B', 'verbatim, neither quoted nor escaped');
 	is($s->get("accounts($account)/numberofemployees/\$value")->body, '7', 'a raw number');
 	is($s->get("accounts($account)/_primarycontactid_value/\$value")->body, $contact, 'a raw id');
 	is($s->get("accounts($account)/name/\$value/x")->status, 404, 'nothing below a raw value');
@@ -158,7 +158,7 @@ is($s->get("new_meters(new_serial='S%201')?\$select=new_name")->json->{new_meter
 	is($r->json->{lastname}, 'Ash', 'a lookup leads to its row');
 	is($r->json->{'@odata.context'}, $root . '$metadata#contacts(lastname)/$entity', 'its context');
 	is($s->get("accounts($account)/primarycontactid/parentcustomerid_account/name")->json->{value},
-		'Größe "A"\\B', 'and on');
+		'Größe "A"\\B', 'and another one');
 	is($s->get("accounts($account)/primarycontactid/\$ref")->json->{'@odata.id'},
 		$root . "contacts($contact)", 'its reference');
 	is($s->get("accounts($account)/parentaccountid")->status, 204, 'a lookup that is not set');
@@ -192,12 +192,12 @@ is($s->get("new_meters(new_serial='S%201')?\$select=new_name")->json->{new_meter
 		'parentcustomerid_account', 'its navigation property');
 	is($row->{'statecode@OData.Community.Display.V1.FormattedValue'}, 'Active', 'label of a choice');
 	ok($row->{'createdon@OData.Community.Display.V1.FormattedValue'}, 'label of a date');
-	like($r->header('Preference-Applied'), qr/odata\.include-annotations="\*"/, 'it is said');
+	like($r->header('Preference-Applied'), qr/odata\.include-annotations="\*"/, 'the preference is acknowledged');
 
 	$row = $s->get("contacts($contact)?\$select=_parentcustomerid_value,statecode",
 		Prefer => 'odata.include-annotations="Microsoft.Dynamics.CRM.lookuplogicalname"')->json;
-	is($row->{ $p . 'Microsoft.Dynamics.CRM.lookuplogicalname' }, 'account', 'only one asked for');
-	is(scalar(grep { /\@(OData|Microsoft)/ } keys %$row), 1, 'only one given');
+	is($row->{ $p . 'Microsoft.Dynamics.CRM.lookuplogicalname' }, 'account', 'only the requested one');
+	is(scalar(grep { /\@(OData|Microsoft)/ } keys %$row), 1, 'only that one is given');
 
 	$row = $s->get("contacts($contact)?\$select=_parentcustomerid_value",
 		Prefer => 'odata.include-annotations="Microsoft.Dynamics.CRM.a*"')->json;

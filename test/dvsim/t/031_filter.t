@@ -1,6 +1,7 @@
 # 031_filter.t
-#		What $filter finds: NULL, twins under the collation, wildcards, numbers,
-#		dates, identifiers, lookups, collections.
+#		The rows that $filter finds: NULL, texts that are equal under the
+#		collation, wildcards, numbers, dates, identifiers, lookups,
+#		collections.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -27,7 +28,7 @@ sub escape
 	return $text;
 }
 
-# the names of the rows that the filter leaves, sorted
+# the names of the rows that match the filter, sorted
 sub found
 {
 	my ($set, $filter, $name, $more) = @_;
@@ -70,7 +71,7 @@ sub row
 
 my $fn = 'Microsoft.Dynamics.CRM.';
 
-# ---- text: twins differ by case, accents, trailing blanks; one row has none, one had ''
+# ---- text: variants in case, accents, trailing blanks; one row has NULL, one was written as ''
 row('t1', new_text => 'Café');
 row('t2', new_text => 'CAFE');
 row('t3', new_text => 'cafe  ');
@@ -100,7 +101,7 @@ finds("endswith(new_text,'OFF')", 't4');
 finds("${texts}not startswith(new_text,'c')", 't6 t7 t8');
 finds("${texts}not contains(new_text,'a')", 't4 t5 t6 t7 t8');
 finds("contains(new_text,'')", 't1 t2 t3 t4 t5 t8');
-# wildcards live in the values
+# wildcards work in the values
 finds("contains(new_text,'c_f')", 't1 t2 t3 t4 t5');
 finds("contains(new_text,'50%off')", 't4');
 finds("contains(new_text,'50[%]')", 't4');
@@ -169,7 +170,7 @@ finds("${choices}${fn}DoesNotContainValues(PropertyName='new_choices',PropertyVa
 	'c2 c3');
 finds("new_choices eq '2,1'", 'c1');
 
-# helpers are made when the row is read
+# helper columns are computed when the row is read
 for my $helper (qw(new_image_url new_image_timestamp new_file_name))
 {
 	refused("$helper ne null", '0x80040203', qr/'$helper'.*cannot be used/);
@@ -196,7 +197,7 @@ finds("new_imageid ne null", '');
 	$s->quirks('lagging-full-text');
 	finds("${since}${fn}ContainValues(PropertyName='new_choices',PropertyValues=[\"2\"])", '');
 	finds("${since}${fn}DoesNotContainValues(PropertyName='new_choices',PropertyValues=[\"2\"])", 'q1');
-	is($fetch->('contain-values'), '', 'FetchXML asks the same index');
+	is($fetch->('contain-values'), '', 'FetchXML uses the same index');
 	is($fetch->('not-contain-values'), 'q1');
 	finds("${since}new_choices ne null", 'q1');
 	is($s->control('POST', '/_dvsim/clock', { advance => '6s' })->status, 200);
@@ -278,7 +279,7 @@ is(join(' ', map { $_->{new_name} } @{ $s->get('new_alltypeses?$select=new_name&
 		'NotEqualUserId');
 	is(found('new_alltypeses', "startswith(new_name,'g') and "
 				. "${fn}NotEqualUserId(PropertyName='new_userid')", 'new_name'), 'g1 g2 g3',
-		'NotEqualUserId lets null through');
+		'NotEqualUserId matches null');
 	is(found('new_alltypeses', "startswith(new_name,'g') and _ownerid_value eq $me", 'new_name'),
 		'g1 g2 g3', 'the owner by id');
 	is(found('new_alltypeses', "startswith(new_name,'g') and "
@@ -305,22 +306,22 @@ sub contacts { return found('contacts', $_[0], 'lastname'); }
 
 is(accounts("parentaccountid/name eq 'ALPHA'"), 'Beta', 'through a lookup');
 is(accounts("parentaccountid/parentaccountid/name eq 'alpha'"), 'Gamma', 'through two');
-is(accounts("parentaccountid/name ne 'Alpha'"), 'Alpha Gamma', 'no row there is null');
+is(accounts("parentaccountid/name ne 'Alpha'"), 'Alpha Gamma', 'a missing row is null');
 is(accounts("parentaccountid/name eq null"), 'Alpha', 'null through a lookup');
 is(accounts("_parentaccountid_value eq $a1"), 'Beta', 'a lookup\'s value');
 is(accounts("_parentaccountid_value ne $a1"), 'Alpha Gamma', 'and its negation');
 is(contacts("parentcustomerid_account/name eq 'Alpha'"), 'One Two', 'polymorphic');
 is(contacts("parentcustomerid_contact/lastname eq 'one'"), 'Three', 'its other target');
 is(accounts("contact_customer_accounts/any(c:c/lastname eq 'one')"), 'Alpha', 'any');
-is(accounts("contact_customer_accounts/any()"), 'Alpha', 'any at all');
+is(accounts("contact_customer_accounts/any()"), 'Alpha', 'any row');
 is(accounts("not contact_customer_accounts/any()"), 'Beta Gamma', 'none');
 is(accounts("contact_customer_accounts/any(c:c/lastname eq 'one' and c/firstname eq 'Y')"), '',
-	'any: one row must fit all');
+	'any: one row must meet all conditions');
 is(accounts("contact_customer_accounts/all(c:c/lastname eq 'one')"), 'Beta Gamma', 'all');
 is(accounts("contact_customer_accounts/all(c:startswith(c/lastname,'o') or c/numberofchildren eq 3)"),
 	'Alpha Beta Gamma', 'all of them');
 is(accounts("contact_customer_accounts/all(c:c/numberofchildren gt 2)"), 'Beta Gamma',
-	'all: null does not fit');
+	'all: null does not match');
 is(accounts("contact_customer_accounts/any(c:c/Contact_Tasks/any(t:t/subject eq 't'))"), 'Alpha',
 	'nested');
 is(accounts("contact_customer_accounts/any(c:c/parentcustomerid_account/name eq 'Alpha')"), 'Alpha',
@@ -330,7 +331,7 @@ is(contacts("new_Account_Contact/any(a:a/name eq 'beta')"), 'Three', 'from the o
 is(accounts("contact_customer_accounts/any(c:c/${fn}In(PropertyName='lastname',"
 			. "PropertyValues=[\"two\"]))"), 'Alpha', 'a query function within');
 
-# ---- refusals, with the service's words
+# ---- refusals, with the service's messages
 refused("New_Text eq 'x'", '0x0',
 	qr/^Could not find a property named 'New_Text' on type 'Microsoft.Dynamics.CRM.new_alltypes'\.$/);
 refused("new_meterid eq $a1", '0x0', qr/'new_meterid'/);

@@ -16,7 +16,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 my $s = Dvsim->start('--seed', 32);
 my $set = 'new_alltypeses';
 
-# all pages of a query; dies rather than walk for ever
+# all pages of a query; dies instead of looping forever
 sub walk
 {
 	my ($path, $size, %headers) = @_;
@@ -38,7 +38,7 @@ sub walk
 
 sub names { return join ' ', map { $_->{new_name} } @{ $_[0] }; }
 
-# ten rows with twins, NULLs and values that need escapes
+# ten rows with equal texts, NULLs, and values that need escapes
 my @texts = ('b', undef, 'A', 'a  ', "x<&>\"'\n%", 'á', undef, '', 'B', "\x{20ac}uro");
 my %id;
 
@@ -61,20 +61,20 @@ for my $i (0 .. 9)
 	is(names($r->json->{value}), 'r0 r1 r2 r3', 'a page');
 	is($r->header('Preference-Applied'), 'odata.maxpagesize=4', 'the size is acknowledged');
 	like($link, qr{^$base/api/data/v9\.2/$set\?\$select=new_name&\$orderby=new_name&\$skiptoken=},
-		'absolute, with the options as they were');
+		'absolute, with the original options');
 	like($link, qr{%3Ccookie%20pagenumber=%222%22%20pagingcookie=%22%253ccookie%2520page%253d%25221%2522%253e%253cnew_name%2520last%253d%2522r3%2522},
 		'a cookie within a cookie');
 	like($link, qr{%22%20istracking=%22False%22%20/%3E$}, 'to its end');
 	$r = $s->get($link, Prefer => 'odata.maxpagesize=4');
 	is(names($r->json->{value}), 'r4 r5 r6 r7', 'the next page');
-	like($r->json->{'@odata.nextLink'}, qr/pagenumber=%223%22/, 'the page counts up');
-	unlike($r->json->{'@odata.nextLink'}, qr/skiptoken.*skiptoken/, 'the old token is gone');
+	like($r->json->{'@odata.nextLink'}, qr/pagenumber=%223%22/, 'the page number increases');
+	unlike($r->json->{'@odata.nextLink'}, qr/skiptoken.*skiptoken/, 'the old token is removed');
 	$r = $s->get($r->json->{'@odata.nextLink'}, Prefer => 'odata.maxpagesize=4');
 	is(names($r->json->{value}), 'r8 r9', 'the last page');
 	ok(!exists $r->json->{'@odata.nextLink'}, 'has no link');
 }
 
-# ---- a page that ends with the rows
+# ---- a page that ends with the last row
 {
 	my ($rows, $sizes) = walk("$set?\$select=new_name", 5);
 
@@ -85,7 +85,7 @@ for my $i (0 .. 9)
 		'without an order: by the key');
 }
 
-# ---- every order gives all rows once, in the order of the whole, whatever the size
+# ---- every order returns all rows once, in the overall order, for any page size
 for my $order ('new_alltypesid', 'new_alltypesid desc', 'new_text', 'new_text desc',
 	'new_text asc,new_integer desc', 'new_integer desc,new_text', 'new_integer', 'new_double desc',
 	'new_money', 'new_datetime', 'new_datetime desc', 'new_boolean,new_datetime desc',
@@ -104,17 +104,17 @@ for my $order ('new_alltypesid', 'new_alltypesid desc', 'new_text', 'new_text de
 	}
 }
 
-# ---- what the orders are
+# ---- the meaning of orders
 is(join('|', map { $_->{new_text} // '-' }
 			@{ $s->get("$set?\$select=new_text&\$orderby=new_text,new_name")->json->{value} }),
 	join('|', '-', '-', '-', "\x{20ac}uro", 'A', 'a  ', 'á', 'b', 'B', $texts[4]),
-	'text: NULL first, symbols before letters, twins by the next column');
+	'text: NULL first, symbols before letters, equal ones by the next column');
 is(names($s->get("$set?\$select=new_name&\$orderby=new_datetime&\$top=3")->json->{value}),
 	'r5 r9 r8', 'NULL first ascending');
 is(names($s->get("$set?\$select=new_name&\$orderby=new_datetime desc")->json->{value}),
 	'r0 r1 r2 r3 r4 r6 r7 r8 r9 r5', 'NULL last descending');
 
-# ---- an order by a column that is calculated when it is read is ignored without an error
+# ---- an order by a column that is calculated on read is silently ignored
 for my $column ('new_calculated', 'new_formula', 'new_calculated desc', 'new_formula desc')
 {
 	my $fetch = $column =~ s/ desc/' descending='true/r;
@@ -123,10 +123,10 @@ for my $column ('new_calculated', 'new_formula', 'new_calculated desc', 'new_for
 	is(names($s->get("$set?\$select=new_name&\$orderby=$column")->json->{value}), $plain,
 		"$column: the order of the key");
 	is(names($s->get("$set?\$select=new_name&\$orderby=$column,new_name desc")->json->{value}),
-		'r9 r8 r7 r6 r5 r4 r3 r2 r1 r0', 'and other keys count');
+		'r9 r8 r7 r6 r5 r4 r3 r2 r1 r0', 'and other keys apply');
 	is(names($s->get("$set?fetchXml=<fetch><entity name='new_alltypes'><attribute name='new_name'/>"
 				. "<order attribute='$fetch'/></entity></fetch>")->json->{value}),
-		$plain, 'FetchXML too');
+		$plain, 'in FetchXML as well');
 }
 {
 	my $meter = $s->create('new_meters', { new_name => 'm', new_serial => 's1' });
@@ -134,7 +134,7 @@ for my $column ('new_calculated', 'new_formula', 'new_calculated desc', 'new_for
 	$s->patch("$set($id{r4})", { 'new_MeterId@odata.bind' => "/new_meters($meter)" });
 	is(names($s->get("$set?\$select=new_name&\$orderby=new_rollup desc&\$top=1")->json->{value}),
 		'r4', 'rollups are stored: they sort');
-	like($s->get("$set?\$orderby=new_nothing")->body, qr/new_nothing/, 'names are checked all the same');
+	like($s->get("$set?\$orderby=new_nothing")->body, qr/new_nothing/, 'names are checked nevertheless');
 }
 
 # ---- lookups sort by the name of their target
@@ -157,7 +157,7 @@ for my $column ('new_calculated', 'new_formula', 'new_calculated desc', 'new_for
 	is(join(' ', map { $_->{lastname} } @$rows), 'Zeta Mid alpha -', 'through the navigation property');
 }
 
-# ---- pages are no snapshot: rows changed and gone meanwhile neither repeat nor hide others
+# ---- pages are no snapshot: rows changed and deleted meanwhile neither repeat nor hide others
 {
 	my $path = "$set?\$select=new_name&\$orderby=new_name";
 	my $r = $s->get($path, Prefer => 'odata.maxpagesize=4');
@@ -165,7 +165,7 @@ for my $column ('new_calculated', 'new_formula', 'new_calculated desc', 'new_for
 	$s->delete("$set($id{r3})");			# the last row of the page
 	$s->patch("$set($id{r0})", { new_name => 'r85' });
 	my ($rows) = walk($r->json->{'@odata.nextLink'}, 4);
-	is(names($rows), 'r4 r5 r6 r7 r8 r85 r9', 'evaluated afresh, by value');
+	is(names($rows), 'r4 r5 r6 r7 r8 r85 r9', 'evaluated again, by value');
 	$s->patch("$set($id{r0})", { new_name => 'r0' });
 }
 
@@ -189,7 +189,7 @@ ok(!exists $s->get("$set?\$select=new_name&\$top=3")->json->{'@odata.nextLink'},
 {
 	my ($rows, $sizes) = walk("$set?\$select=new_name&\$top=3", 4);
 
-	is("@$sizes", '4 4 1', '$top is ignored beside a page size');
+	is("@$sizes", '4 4 1', '$top is ignored if a page size is given');
 }
 is($s->get("$set?\$top=$_")->status, 400, "\$top=$_ is refused") for qw(0 -1 x 1.5);
 is($s->get("$set?\$select=new_name&\$top=6000")->status, 200, '$top above 5,000 is a page');
@@ -221,27 +221,27 @@ is($s->control('POST', '/_dvsim/seed?table=contact&rows=12000')->status, 200, 'm
 	my ($rows, $sizes) = walk('contacts?$select=contactid', 6000);
 	my %seen = map { $_->{contactid} => 1 } @$rows;
 
-	is("@$sizes", '5000 5000 2004', 'pages have 5,000 rows at most');
+	is("@$sizes", '5000 5000 2004', 'pages have at most 5,000 rows');
 	is(scalar keys %seen, 12004, 'each row once');
 	($rows, $sizes) = walk('contacts?$select=contactid&$orderby=lastname desc,firstname', 5000);
 	%seen = map { $_->{contactid} => 1 } @$rows;
-	is(scalar keys %seen, 12004, 'in another order, too');
+	is(scalar keys %seen, 12004, 'in another order as well');
 	is(@{ $s->get('contacts?$select=contactid&$top=5000')->json->{value} }, 5000, '$top=5000');
 }
 is($s->control('POST', '/_dvsim/seed?table=new_reading&rows=1200')->status, 200, 'elastic rows');
 {
 	my ($rows, $sizes) = walk('new_readings?$select=new_name', 5000);
 
-	is("@$sizes", '500 500 200', 'pages of elastic tables have 500 rows at most');
+	is("@$sizes", '500 500 200', 'pages of elastic tables have at most 500 rows');
 	my %seen = map { $_->{new_readingid} => 1 } @$rows;
 	is(scalar keys %seen, 1200, 'each row once');
 	($rows, $sizes) = walk('new_readings?$select=new_name&$orderby=new_readingid', 500);
 	my @ids = map { $_->{new_readingid} } @$rows;
-	is("@ids", join(' ', sort @ids), 'identifiers sort as text there');
+	is("@ids", join(' ', sort @ids), 'identifiers sort as text in these');
 	my $r = $s->get('new_readings?$orderby=_new_meterid_value');
 	is($r->json->{error}{code}, '0x80048d0b', 'no order by lookups');
 	is($s->get('new_readings?$select=new_name', 'MSCRM.SessionToken' => '240:8#1#7=-1')->status, 200,
-		'a session token is let pass');
+		'a session token is accepted');
 }
 
 done_testing();

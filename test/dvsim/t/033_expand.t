@@ -75,17 +75,17 @@ sub refused
 	ok(exists $row{A}{parentaccountid} && !defined $row{A}{parentaccountid}, 'not set: null');
 	is($row{B}{parentaccountid}{name}, 'A', 'two lookups');
 	is($row{B}{parentaccountid}{primarycontactid}{lastname}, 'a1', 'a lookup below a lookup');
-	is($row{C}{parentaccountid}{name}, 'B', 'of each row');
+	is($row{C}{parentaccountid}{name}, 'B', 'for each row');
 	%row = rows('contacts?$select=lastname&$expand=parentcustomerid_account($select=name),parentcustomerid_contact($select=lastname)');
 	is($row{a1}{parentcustomerid_account}{name}, 'A', 'one target of a polymorphic lookup');
-	is($row{a1}{parentcustomerid_contact}, undef, 'is not the other');
-	is($row{child}{parentcustomerid_contact}{lastname}, 'a1', 'and the other way round');
+	is($row{a1}{parentcustomerid_contact}, undef, 'excludes the other');
+	is($row{child}{parentcustomerid_contact}{lastname}, 'a1', 'and vice versa');
 	%row = rows($accounts . 'primarycontactid/$ref');
 	is($row{A}{primarycontactid}{'@odata.id'}, $root . "contacts($contact{a1})", '$ref');
 	is($row{C}{primarycontactid}, undef, '$ref of nothing');
 	%row = rows($accounts . 'ownerid,owninguser($select=systemuserid)');
 	is($row{A}{ownerid}{ownerid}, $row{A}{owninguser}{systemuserid}, 'the owner');
-	is($row{A}{ownerid}{'@odata.type'}, '#Microsoft.Dynamics.CRM.systemuser', 'and what it is');
+	is($row{A}{ownerid}{'@odata.type'}, '#Microsoft.Dynamics.CRM.systemuser', 'and its type');
 	my $r = $s->get($accounts . 'primarycontactid($select=_parentcustomerid_value)',
 		Prefer => 'odata.include-annotations="OData.Community.Display.V1.FormattedValue"');
 	is($r->json->{value}[0]{primarycontactid}{'_parentcustomerid_value@OData.Community.Display.V1.FormattedValue'},
@@ -101,19 +101,19 @@ sub refused
 
 	is(join(' ', map { $_->{lastname} } @{ $row{A}{contact_customer_accounts} }), 'a3 a2 a1',
 		'a collection in its order');
-	is(names($row{B}{contact_customer_accounts}), 'b1', 'of each row its own');
+	is(names($row{B}{contact_customer_accounts}), 'b1', 'each row has its own');
 	is_deeply($row{C}{contact_customer_accounts}, [], 'an empty one');
 	is($link, $root . "accounts($account{A})/contact_customer_accounts?\$select=lastname&\$orderby=lastname%20desc",
-		'a link that only runs the query of the children');
-	is(names($s->get($link)->json->{value}), 'a1 a2 a3', 'and does');
+		'a link that runs the query of the children');
+	is(names($s->get($link)->json->{value}), 'a1 a2 a3', 'and returns the rest');
 	%row = rows($accounts . "contact_customer_accounts(\$select=lastname;\$filter=lastname ne 'a2';\$top=1)");
-	is(names($row{A}{contact_customer_accounts}), 'a1', '$filter and $top are each row\'s own');
-	is(names($row{B}{contact_customer_accounts}), 'b1', 'here, too');
+	is(names($row{A}{contact_customer_accounts}), 'a1', '$filter and $top apply to each row');
+	is(names($row{B}{contact_customer_accounts}), 'b1', 'in these as well');
 	%row = rows($accounts . 'contact_customer_accounts($select=lastname)', Prefer => 'odata.maxpagesize=2');
 	is(names($row{A}{contact_customer_accounts}), 'a1 a2 a3', 'one level is not paged');
 	%row = rows($accounts . 'new_Account_Contact($select=lastname)');
 	is(names($row{A}{new_Account_Contact}), 'a3 child', 'many to many');
-	is(names($row{B}{new_Account_Contact}), 'a3', 'the same row below two');
+	is(names($row{B}{new_Account_Contact}), 'a3', 'the same row under two');
 	%row = rows('contacts?$select=lastname&$expand=new_Account_Contact($select=name)');
 	is(names($row{a3}{new_Account_Contact}), 'A B', 'from the other side');
 	%row = rows($accounts . 'contact_customer_accounts($select=lastname),new_Account_Contact($select=lastname),account_parent_account($select=name)');
@@ -127,7 +127,7 @@ sub refused
 
 	is(names($row->{contact_customer_accounts}), 'a1 a2 a3', 'a collection of one row');
 	is($row->{primarycontactid}{lastname}, 'a1', 'a lookup of one row');
-	is($row->{name}, 'A', 'beside its columns');
+	is($row->{name}, 'A', 'with its columns');
 }
 
 # ---- nesting
@@ -138,10 +138,10 @@ sub refused
 
 	is(names($contact_row{a1}{Contact_Tasks}), 'a1-1 a1-2', 'children of children');
 	is_deeply($contact_row{a3}{Contact_Tasks}, [], 'or none');
-	ok(!exists $row{A}{'contact_customer_accounts@odata.nextLink'}, 'no link when all are there');
+	ok(!exists $row{A}{'contact_customer_accounts@odata.nextLink'}, 'no link if all are returned');
 
 	%row = rows($path, Prefer => 'odata.maxpagesize=2');
-	is(@{ $row{A}{contact_customer_accounts} }, 2, 'now collections are paged');
+	is(@{ $row{A}{contact_customer_accounts} }, 2, 'nested collections are paged');
 	my $link = $row{A}{'contact_customer_accounts@odata.nextLink'};
 	like($link, qr/skiptoken/, 'with real links');
 	my $next = $s->get($link, Prefer => 'odata.maxpagesize=2')->json->{value};
@@ -150,7 +150,7 @@ sub refused
 
 	%row = rows($accounts . 'primarycontactid($select=lastname;$expand=Contact_Tasks($select=subject))');
 	is(names($row{A}{primarycontactid}{Contact_Tasks}), 'a1-1 a1-2', 'a collection below a lookup');
-	is(names($row{B}{primarycontactid}{Contact_Tasks}), 'a1-1 a1-2', 'of a row that two share');
+	is(names($row{B}{primarycontactid}{Contact_Tasks}), 'a1-1 a1-2', 'of a row shared by two');
 	is($row{C}{primarycontactid}, undef, 'and of none');
 
 	my $nested = 'accounts?$expand=contact_customer_accounts($expand=Contact_Tasks($select=subject;';
@@ -192,7 +192,7 @@ sub refused
 	refused('new_meters?$expand=new_meter_new_reading', '0x80048d0b', 'elastic: no collections');
 }
 
-# ---- many children, in one go
+# ---- many children in one answer
 {
 	my $many = $s->create('accounts', { name => 'many' });
 	my @targets = map { { lastname => "m$_", '@odata.type' => 'Microsoft.Dynamics.CRM.contact',
@@ -202,7 +202,7 @@ sub refused
 		200, '1,000 children') for 1 .. 6;
 	my $row = $s->get("accounts($many)?\$select=name&\$expand=contact_customer_accounts(\$select=lastname)")->json;
 	my %seen = map { $_->{contactid} => 1 } @{ $row->{contact_customer_accounts} };
-	is(scalar keys %seen, 5000, 'no more than 5,000');
+	is(scalar keys %seen, 5000, 'at most 5,000');
 }
 
 done_testing();

@@ -59,7 +59,7 @@ sub refused
 {
 	my $r = $s->get('new_alltypeses/$count');
 
-	is($r->body, $bom . '4', 'a number behind a byte order mark');
+	is($r->body, $bom . '4', 'a number after a byte order mark');
 	is($r->header('Content-Type'), 'text/plain', 'as text');
 	is($s->get("new_alltypeses/\$count?\$filter=new_text eq 'A'")->body, $bom . '2', 'filtered');
 	is($s->get("new_alltypeses/\$count?\$filter=x eq 1")->status, 400, 'badly filtered');
@@ -74,9 +74,9 @@ sub refused
 	$r = $s->get('new_alltypeses?$select=new_name&$count=true', Prefer => $all)->json;
 	is($r->{'@Microsoft.Dynamics.CRM.totalrecordcount'}, 4, 'as an annotation');
 	ok(!$r->{'@Microsoft.Dynamics.CRM.totalrecordcountlimitexceeded'}, 'below the cap');
-	ok($r->{'@Microsoft.Dynamics.CRM.globalmetadataversion'}, 'version of the metadata');
+	ok($r->{'@Microsoft.Dynamics.CRM.globalmetadataversion'}, 'with the version of the metadata');
 	is($s->get('new_alltypeses?$select=new_name', Prefer => $all)
-			->json->{'@Microsoft.Dynamics.CRM.totalrecordcount'}, -1, 'not asked for');
+			->json->{'@Microsoft.Dynamics.CRM.totalrecordcount'}, -1, 'not requested');
 }
 
 # ---- groups and sums
@@ -84,7 +84,7 @@ sub refused
 	my $r = apply('aggregate($count as n,new_integer with sum as s,new_integer with average as a,new_integer with min as lo,new_integer with max as hi)');
 
 	is_deeply($r->json->{value}, [ { n => 4, s => 6, a => 2, lo => 1, hi => 3 } ],
-		'all rows: NULL counts as a row and nowhere else');
+		'all rows: only $count counts NULL');
 	is($r->json->{'@odata.context'}, $s->base . '/api/data/v9.2/$metadata#new_alltypeses', 'context');
 	like(apply('aggregate(new_money with sum as t)')->body, qr/"t":30\.75000000/, 'money, exactly');
 	like(apply('aggregate(new_decimal with average as t)')->body, qr/"t":15\.375/, 'decimal');
@@ -92,10 +92,10 @@ sub refused
 	like(apply('aggregate(new_bigint with max as t)')->body, qr/"t":9007199254740993\}/, 'bigint');
 	like(apply('aggregate(new_date with min as t)')->body, qr/"t":"2024-01-01"\}/, 'date');
 	like(apply('aggregate(new_duration with sum as t,$count as n)')->body, qr/\[\{"n":4\}\]/,
-		'a sum of nothing is left out');
+		'a sum of no values is omitted');
 
 	$r = apply('groupby((new_text),aggregate($count as n))')->json->{value};
-	is_deeply([ map { $_->{n} } @$r ], [ 1, 2, 1 ], 'twins are one group');
+	is_deeply([ map { $_->{n} } @$r ], [ 1, 2, 1 ], 'equal texts are one group');
 	ok(!exists $r->[0]{new_text}, 'a group of NULL has no member');
 	is($r->[2]{new_text}, 'b', 'others have');
 
@@ -111,9 +111,9 @@ sub refused
 	my $n = apply("filter(new_integer eq 1 or new_integer eq 2)/aggregate(\$count as n)")->json->{value}[0]{n};
 	is(apply($in)->json->{value}[0]{n}, $n, 'functions in a filter');
 	$s->quirks('no-apply-functions');
-	is($s->get('new_alltypeses?$apply=' . $in)->json->{error}{code}, '0x80060888', 'are refused with a quirk');
+	is($s->get('new_alltypeses?$apply=' . $in)->json->{error}{code}, '0x80060888', 'are refused under a quirk');
 	is(apply("filter(new_integer eq 1 or new_integer eq 2)/aggregate(\$count as n)")->json->{value}[0]{n},
-		$n, 'operators are not');
+		$n, 'operators are accepted');
 	$s->quirks();
 	$r = apply("filter(new_text eq 'a')/filter(new_integer eq 2)/aggregate(\$count as n)")->json->{value};
 	is_deeply($r, [ { n => 1 } ], 'filtered twice');
@@ -137,7 +137,7 @@ refused("${set}groupby((nothing))", '0x0', qr/'nothing'/, 'unknown name');
 refused("${set}aggregate(new_text with countdistinct as n)", '0x80060888', qr/countdistinct/,
 	'distinct counts');
 refused("${set}aggregate(new_choice with sum as n)", '0x80040203', qr/new_choice/, 'sum of a choice');
-refused("${set}aggregate(new_text with min as n)", '0x80040203', qr/new_text/, 'least text');
+refused("${set}aggregate(new_text with min as n)", '0x80040203', qr/new_text/, 'minimum of text');
 refused("${set}aggregate(new_integer with sum as n,\$count as n)", '0x80060888', qr/twice/, 'one name');
 refused("${set}aggregate(new_integer with sum as 1n)", '0x80060888', qr/alias/, 'no name');
 refused("$set$_", '0x80060888', qr/./, "syntax: $_")

@@ -18,7 +18,7 @@ my $track = 'odata.track-changes';
 my $bom = "\xEF\xBB\xBF";
 my %id = map { $_ => $s->create('new_meters', { new_name => $_ }) } qw(a b c d e);
 
-# what a delta says: names of changed rows in order, then the names of deleted ones
+# the contents of a delta: names of changed rows in order, then the names of deleted ones
 sub told
 {
 	my ($json, %names) = @_;
@@ -70,12 +70,12 @@ is_deeply($r->json->{value}[3], { '@odata.context' => $root . '$metadata#new_met
 		id => $id{c}, reason => 'deleted' }, 'a tombstone');
 is($r->json->{value}[0]{new_meterid}, $id{f}, 'rows have their key');
 is($s->get($link =~ s/\?\$select=new_name&/\/\$count?/r)->body, $bom . '5', 'counted');
-is(told($s->get($link)->json, %names), 'f a2 b3 -c -g', 'a link can be used again');
+is(told($s->get($link)->json, %names), 'f a2 b3 -c -g', 'a link can be used repeatedly');
 
 my $second = $r->json->{'@odata.deltaLink'};
 is(told($s->get($second)->json), '', 'the next link begins after that');
 $s->patch("new_meters($id{d})", { new_name => 'd2' });
-is(told($s->get($second)->json), 'd2', 'and tells what came then');
+is(told($s->get($second)->json), 'd2', 'and returns later changes');
 
 # ---- pages
 {
@@ -84,9 +84,9 @@ is(told($s->get($second)->json), 'd2', 'and tells what came then');
 
 	$r = $s->get('new_meters?$select=new_name', Prefer => $page);
 	ok(!$r->json->{'@odata.deltaLink'}, 'no delta link before the last page');
-	like($r->json->{'@odata.nextLink'}, qr/istracking=%22True%22/, 'the link goes on tracking');
+	like($r->json->{'@odata.nextLink'}, qr/istracking=%22True%22/, 'the link continues tracking');
 	push @names, map { $_->{new_name} } @{ $r->json->{value} };
-	# a change between the pages, of a row that was read already
+	# a change between pages, to a row that was already read
 	my ($read) = map { $_->{new_meterid} } @{ $r->json->{value} };
 	$s->patch("new_meters($read)", { new_notes => 'changed' });
 	while ($r->json->{'@odata.nextLink'})
@@ -94,7 +94,7 @@ is(told($s->get($second)->json), 'd2', 'and tells what came then');
 		$r = $s->get($r->json->{'@odata.nextLink'}, Prefer => $page);
 		push @names, map { $_->{new_name} } @{ $r->json->{value} };
 	}
-	is(join(' ', sort @names), 'a2 b3 d2 e e f', 'all rows, in the order of their versions: the one that changed comes again');
+	is(join(' ', sort @names), 'a2 b3 d2 e e f', 'all rows, in the order of their versions: the changed one is returned again');
 	my $delta = $r->json->{'@odata.deltaLink'};
 	is(@{ $s->get($delta)->json->{value} }, 1, 'the change meanwhile is not lost');
 
@@ -108,7 +108,7 @@ is(told($s->get($second)->json), 'd2', 'and tells what came then');
 	{
 		push @told, split ' ', told($r->json, %names);
 		last if !$r->json->{'@odata.nextLink'} || $pages > 20;
-		# what changes while the pages are read comes with the next delta
+		# changes while the pages are read are in the next delta
 		$s->patch("new_meters($id{e})", { new_notes => 'late' }) if !$late++;
 		$r = $s->get($r->json->{'@odata.nextLink'}, Prefer => 'odata.maxpagesize=2');
 	}
@@ -118,7 +118,7 @@ is(told($s->get($second)->json), 'd2', 'and tells what came then');
 	is(told($s->get($r->json->{'@odata.deltaLink'})->json, %names), 'e', 'and none is lost');
 }
 
-# ---- a row that came back is no tombstone
+# ---- a recreated row is no tombstone
 {
 	my $delta = $s->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
 
@@ -137,7 +137,7 @@ refused("new_meters?\$select=new_name&$_", '0x80060888',
 refused('tasks?$select=subject', '0x80072491', qr/'task'/, 'a table without it', Prefer => $track);
 refused('new_meters?$deltatoken=nonsense', '0x80060888', qr/nonsense/, 'no token');
 refused('new_meters?$deltatoken=99999999%2101%2f01%2f2026%2000%3a00%3a00', '0x80044352', qr/expired/,
-	'a token of the past');
+	'an expired token');
 {
 	my $delta = $s->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
 
@@ -154,12 +154,12 @@ refused('new_meters?$deltatoken=99999999%2101%2f01%2f2026%2000%3a00%3a00', '0x80
 	$s->patch("organizations($organization)", { expirechangetrackingindays => 30 });
 	$s->control('POST', '/_dvsim/clock', { advance => 29 * 86400 });
 	$s->forget_token;
-	is($s->get($delta)->status, 200, 'the organization says how many days a token is valid');
+	is($s->get($delta)->status, 200, 'the organization has the number of days for which a token is valid');
 	$s->patch("organizations($organization)", { expirechangetrackingindays => 1 });
-	refused($delta =~ s/.*v9.2.//r, '0x80044352', qr/expired/, 'which counts when it is used');
+	refused($delta =~ s/.*v9.2.//r, '0x80044352', qr/expired/, 'which applies when it is used');
 }
 
-# ---- of which moment of a first read its token speaks
+# ---- which time of a first read its token represents
 for my $when ('first', 'last')
 {
 	my $t = Dvsim->start('--seed', 36, '--delta-token', $when);
@@ -174,7 +174,7 @@ for my $when ('first', 'last')
 		"--delta-token $when: changes while the first read runs");
 }
 
-# ---- a user who may not read all rows
+# ---- a user without the right to read all rows
 {
 	my $delta = $s->get('new_meters?$select=new_name', Prefer => $track)->json->{'@odata.deltaLink'};
 
@@ -186,7 +186,7 @@ for my $when ('first', 'last')
 		is($r->status . ' ' . ($r->error_code // ''), '403 0x80040220', 'no right to all rows');
 		like($r->json->{error}{message}, qr/prvReadnew_Meter/, 'the privilege is named');
 	}
-	is($s->get('new_meters?$select=new_name')->status, 200, 'other reads pass');
+	is($s->get('new_meters?$select=new_name')->status, 200, 'other reads succeed');
 	$s->quirks;
 }
 
@@ -206,7 +206,7 @@ for my $when ('first', 'last')
 
 		push @sizes, scalar @rows;
 		$link = $page->{'@odata.nextLink'};
-		like($link, qr/\Q$token\E/, 'a link to the next page has the token') if $link;
+		like($link, qr/\Q$token\E/, 'a link to the next page contains the token') if $link;
 		is(!$link, defined $page->{'@odata.deltaLink'}, 'a delta link on the last page and no other');
 		for my $row (@rows)
 		{
@@ -223,7 +223,7 @@ for my $when ('first', 'last')
 	is($s->get($delta =~ s/\?\$select=new_name&/\/\$count?/r)->body, $bom . '5004', 'counted, without a limit');
 }
 
-# ---- each way to write gives a higher version
+# ---- each kind of write increases the version
 {
 	my %last;
 	my $higher = sub {
@@ -252,7 +252,7 @@ for my $when ('first', 'last')
 	$higher->("accounts($account)", 'a link that was removed');
 }
 
-# ---- tables whose modifiedon is not to be relied upon
+# ---- tables whose modifiedon is unreliable
 {
 	my $user = $s->get('WhoAmI')->json->{UserId};
 	my $before = $s->get("systemusers($user)?\$select=modifiedon,versionnumber")->json;
@@ -286,12 +286,12 @@ for my $when ('first', 'last')
 	is($t->get($count)->body, $bom . '3', 'counted');
 	my $next = $t->get($delta)->json->{'@odata.deltaLink'};
 	$t->control('POST', '/_dvsim/clock', { advance => 120 });
-	is($told->($next), '', 'a row that has reached its end leaves no tombstone');
-	is($told->($delta), 'long -gone', 'and is not told as changed');
+	is($told->($next), '', 'an expired row leaves no tombstone');
+	is($told->($delta), 'long -gone', 'and is not returned as changed');
 	is($t->get($count)->body, $bom . '2', 'nor counted');
 }
 
-# ---- after a crash, no version is given twice, not even one that was rolled back
+# ---- after a crash, no version is reused, not even one that was rolled back
 {
 	my $dir = tempdir(CLEANUP => 1);
 	my $t = Dvsim->start('--seed', 38, '--data', "$dir/rows");
@@ -303,7 +303,7 @@ for my $when ('first', 'last')
 	$t->crash;
 	$t->start_again;
 	$t->patch("new_meters($kept)", { new_name => 'changed' });
-	is(told($t->get($delta)->json), 'changed', 'what is changed after a crash is told');
+	is(told($t->get($delta)->json), 'changed', 'changes after a crash are returned');
 }
 
 done_testing();

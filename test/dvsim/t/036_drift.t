@@ -1,6 +1,6 @@
 # 036_drift.t
 #		Changes of the schema at run time: columns, choices, tables, and
-#		change tracking come, change, and go.
+#		change tracking are added, changed, and removed.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -68,7 +68,7 @@ my $id = $s->create('new_meters', { new_name => 'one', new_serial => 'S-1', new_
 my $meter = "new_meters($id)";
 my $name = 'EntityDefinitions(LogicalName=\'new_meter\')';
 
-# ---- a column comes
+# ---- a column is added
 {
 	my $before = version_of($meter);
 	my $metadata = annotated_version();
@@ -76,14 +76,14 @@ my $name = 'EntityDefinitions(LogicalName=\'new_meter\')';
 	is(column('new_meter', 'new_extra'), undef, 'no such column yet');
 	is($s->change_schema({ change => 'add_column', table => 'new_meter',
 				definition => { name => 'new_Extra', type => 'integer', max => 100 } }), 1, 'one change');
-	is(column('new_meter', 'new_extra')->{AttributeType}, 'Integer', 'a column has come');
+	is(column('new_meter', 'new_extra')->{AttributeType}, 'Integer', 'a column has been added');
 	like($s->get('$metadata')->body, qr/<Property Name="new_extra" Type="Edm.Int32"/, 'in $metadata');
-	is(value_of($meter, 'new_extra'), 'null', 'null in rows that were there');
+	is(value_of($meter, 'new_extra'), 'null', 'null in existing rows');
 	is(version_of($meter), $before, 'which have not changed');
-	cmp_ok(annotated_version(), '>', $metadata, 'the version of the metadata has');
+	cmp_ok(annotated_version(), '>', $metadata, 'the version of the metadata has changed');
 	is(outcome($s->patch($meter, { new_extra => 41 })), 204, 'written');
 	is(outcome($s->patch($meter, { new_extra => 101 })), '400 0x8004432F', 'within its limits');
-	is($s->get('new_meters?$select=new_name&$filter=new_extra eq 41')->json->{value}[0]{new_name}, 'one', 'found by it');
+	is($s->get('new_meters?$select=new_name&$filter=new_extra eq 41')->json->{value}[0]{new_name}, 'one', 'it can be used in a filter');
 }
 
 # ---- wider, another label, another type
@@ -106,7 +106,7 @@ is(outcome($s->patch($meter, { new_extra => 101 })), 204, 'and its values');
 	$s->change_schema({ change => 'alter_column', table => 'new_meter', column => 'new_extra', touch => $true,
 			set => { type => 'string', length => 20, precision => undef } });
 	is(value_of($meter, 'new_extra'), '"1.25"', 'Decimal to String');
-	cmp_ok(version_of($meter), '>', $before, 'rows are written if that is asked for');
+	cmp_ok(version_of($meter), '>', $before, 'rows are written if requested');
 }
 
 # every type as text, and back
@@ -133,15 +133,15 @@ is(outcome($s->patch($meter, { new_extra => 101 })), 204, 'and its values');
 }
 $s->patch($meter, { new_extra => 'nonsense' });
 $s->change_schema({ change => 'alter_column', table => 'new_meter', column => 'new_extra', set => { type => 'integer' } });
-is(value_of($meter, 'new_extra'), 'null', 'what the new type cannot have is null');
+is(value_of($meter, 'new_extra'), 'null', 'values that do not fit the new type are null');
 
-# ---- another name
+# ---- a column is renamed
 $s->patch($meter, { new_extra => 5 });
 $s->change_schema({ change => 'rename_column', table => 'new_meter', column => 'new_extra', to => 'new_Other' });
-is(column('new_meter', 'new_extra'), undef, 'renamed: the old name is gone');
-is(value_of($meter, 'new_other'), '5', 'the value has the new one');
+is(column('new_meter', 'new_extra'), undef, 'renamed: the old name no longer exists');
+is(value_of($meter, 'new_other'), '5', 'the value has the new name');
 isnt(column('new_meter', 'new_other')->{MetadataId}, $first_id, 'it is another column');
-is(outcome($s->get('new_meters?$select=new_extra')), '400 0x0', 'what names the old one is refused: $select');
+is(outcome($s->get('new_meters?$select=new_extra')), '400 0x0', 'the old name is refused: $select');
 is(outcome($s->get('new_meters?$select=new_name&$filter=new_extra eq 5')), '400 0x0', '$filter');
 is(outcome($s->patch($meter, { new_extra => 5 })), '400 0x80048d19', 'PATCH');
 is(outcome($s->get('new_meters?fetchXml=' .
@@ -167,25 +167,25 @@ $s->change_schema({ change => 'rename_column', table => 'new_meter', column => '
 		->json->{'_new_siteid_value@Microsoft.Dynamics.CRM.lookuplogicalname'}, 'account', 'with another target');
 	$s->change_schema({ change => 'alter_column', table => 'new_meter', column => 'new_siteid',
 			set => { targets => ['contact'] } });
-	is(value_of($meter, '_new_siteid_value'), 'null', 'without the one that it pointed to');
+	is(value_of($meter, '_new_siteid_value'), 'null', 'without the target that it referred to');
 	$s->change_schema({ change => 'rename_column', table => 'new_meter', column => 'new_siteid', to => 'new_AccountId' },
 		{ change => 'alter_column', table => 'new_meter', column => 'new_accountid', set => { targets => ['account'] } });
-	is(outcome($s->patch($meter, { 'new_AccountId@odata.bind' => "accounts($account)" })), 204, 'and as it was');
+	is(outcome($s->patch($meter, { 'new_AccountId@odata.bind' => "accounts($account)" })), 204, 'and restored');
 }
 
-# ---- a column goes, and comes again
+# ---- a column is removed, and added again
 $s->change_schema({ change => 'drop_column', table => 'new_meter', column => 'new_other' });
 is(column('new_meter', 'new_other'), undef, 'dropped');
-unlike($s->get('$metadata')->body, qr/new_other/, 'also from $metadata');
+unlike($s->get('$metadata')->body, qr/new_other/, 'including $metadata');
 $s->change_schema({ change => 'add_column', table => 'new_meter', definition => { name => 'new_Other', type => 'string' } });
-is(value_of($meter, 'new_other'), 'null', 'made again, with another type, and empty');
+is(value_of($meter, 'new_other'), 'null', 'added again, with another type, and empty');
 {
 	my $old = column('new_meter', 'new_notes')->{MetadataId};
 
 	$s->patch($meter, { new_notes => 'note' });
 	$s->change_schema({ change => 'drop_column', table => 'new_meter', column => 'new_notes' },
 		{ change => 'add_column', table => 'new_meter', column => 'new_notes' });
-	is(value_of($meter, 'new_notes'), 'null', 'made again as at the start: empty');
+	is(value_of($meter, 'new_notes'), 'null', 'added again with the original definition: empty');
 	isnt(column('new_meter', 'new_notes')->{MetadataId}, $old, 'with another id');
 }
 
@@ -205,8 +205,8 @@ $s->change_schema({ change => 'add_option', option_set => 'new_meterkind', value
 is($s->get($meter . '?$select=new_kind', Prefer => 'odata.include-annotations="*"')
 	->json->{'new_kind@OData.Community.Display.V1.FormattedValue'}, 'Warmth', 'another label');
 $s->change_schema({ change => 'drop_option', option_set => 'new_meterkind', value => 7 });
-is(value_of($meter, 'new_kind'), '7', 'rows keep the value of an option that is gone');
-is(outcome($s->patch($meter, { new_kind => 7 })), '400 0x8004431A', 'which is not accepted any more');
+is(value_of($meter, 'new_kind'), '7', 'rows keep the value of a removed option');
+is(outcome($s->patch($meter, { new_kind => 7 })), '400 0x8004431A', 'which is no longer accepted');
 $s->change_schema({ change => 'add_option', table => 'new_meter', column => 'new_features', value => 77, label => 'Loud' });
 is(outcome($s->patch($meter, { new_features => '1,77' })), 204, 'an option of a local choice');
 $s->change_schema({ change => 'add_option', table => 'new_meter', column => 'statuscode', state => 1, value => 5, label => 'Broken' });
@@ -221,26 +221,26 @@ $s->patch($meter, { statecode => 0, statuscode => 1 });
 	my $annotated = sub { return $s->get('$metadata?annotations=true')->body =~ /<EntitySet Name="new_meters".*?<\/EntitySet>/s ? $& : ''; };
 
 	is($s->get($name)->json->{ChangeTrackingEnabled}, $true, 'tracked');
-	like($annotated->(), qr/ChangeTracking/, 'also in $metadata');
+	like($annotated->(), qr/ChangeTracking/, 'including $metadata');
 	$s->change_schema({ change => 'alter_table', table => 'new_meter', set => { change_tracking => $false } });
 	is($s->get($name)->json->{ChangeTrackingEnabled}, $false, 'not tracked');
 	unlike($annotated->(), qr/ChangeTracking/, 'nor in $metadata');
 	is(outcome($s->get($link)), '400 0x80072491', 'a link is refused');
-	is(outcome($s->get('new_meters?$select=new_name', Prefer => $track)), '400 0x80072491', 'so is a first read');
+	is(outcome($s->get('new_meters?$select=new_name', Prefer => $track)), '400 0x80072491', 'and so is a first read');
 	$s->delete("new_meters($gone)");
 	$s->change_schema({ change => 'alter_table', table => 'new_meter', set => { change_tracking => $true } });
-	is(outcome($s->get($link)), '400 0x80044352', 'tracked again: what was missed makes the link expire');
+	is(outcome($s->get($link)), '400 0x80044352', 'tracked again: missed changes expire the link');
 	$link = delta_link('new_meters', 'new_name');
 	$s->patch($meter, { new_name => 'two' });
-	is_deeply([ map { $_->{new_name} } @{ $s->get($link)->json->{value} } ], ['two'], 'and a new one tells');
+	is_deeply([ map { $_->{new_name} } @{ $s->get($link)->json->{value} } ], ['two'], 'and a new one works');
 }
 
-# a link that names a column that is gone
+# a link that names a removed column
 {
 	my $link = delta_link('new_meters', 'new_name,new_other');
 
 	$s->change_schema({ change => 'drop_column', table => 'new_meter', column => 'new_other' });
-	is(outcome($s->get($link)), '400 0x0', 'a link names a column that is gone');
+	is(outcome($s->get($link)), '400 0x0', 'a link names a removed column');
 }
 
 # ---- tables
@@ -250,7 +250,7 @@ $s->patch($meter, { statecode => 0, statuscode => 1 });
 	my $reading = $s->create('new_readings', { new_name => 'r' });
 
 	refused({ change => 'drop_table', table => 'new_meter' }, qr/column "new_MeterId" of table "new_Reading"/, 'a lookup points to it');
-	# a job that has not shown itself yet is to work on the table
+	# a job that has not started yet must find the table
 	$s->quirks('lagging-jobs');
 	my $query = { EntityName => 'new_meter', ColumnSet => { AllColumns => $false, Columns => [] },
 		Criteria => { FilterOperator => 'And', Conditions => [] } };
@@ -261,25 +261,25 @@ $s->patch($meter, { statecode => 0, statuscode => 1 });
 
 	$s->change_schema({ change => 'drop_table', table => 'new_meter', cascade => $true });
 	$s->control('POST', '/_dvsim/clock', { advance => 60 });
-	is($s->get("asyncoperations($job)?\$select=statuscode")->json->{statuscode}, 30, 'has nothing to do any more');
+	is($s->get("asyncoperations($job)?\$select=statuscode")->json->{statuscode}, 30, 'has nothing left to do');
 	$s->quirks;
-	is(outcome($s->get('new_meters')), '404 0x80060888', 'a table is gone');
+	is(outcome($s->get('new_meters')), '404 0x80060888', 'a table is removed');
 	is(outcome($s->get($name)), '404 0x80040217', 'with its definition');
 	is(outcome($s->get($link)), '404 0x80060888', 'and its links');
 	is(outcome($s->post('new_meters/Microsoft.Dynamics.CRM.CreateMultiple', { Targets => [] })), '404 0x80060888', 'and messages');
 	is(outcome($s->get("new_readings($reading)?\$select=_new_meterid_value")), '400 0x0', 'and the lookup');
-	is(outcome($s->get("new_readings($reading)?\$select=new_name")), 200, 'other columns are there');
+	is(outcome($s->get("new_readings($reading)?\$select=new_name")), 200, 'other columns are kept');
 	is(@{ $s->get("sdkmessagefilters?\$select=sdkmessagefilterid&\$filter=primaryobjecttypecode eq 'new_meter'")->json->{value} },
-		0, 'nobody says that it has messages');
+		0, 'no list of messages contains it');
 	is(@{ $s->get("solutioncomponents?\$select=solutioncomponentid&\$filter=objectid eq $old->{MetadataId}")->json->{value} },
-		0, 'nor that it is in a solution');
+		0, 'and no solution');
 
 	$s->change_schema({ change => 'add_table', table => 'new_meter' });
 	my $new = $s->get($name)->json;
-	isnt($new->{MetadataId}, $old->{MetadataId}, 'made again: another id');
+	isnt($new->{MetadataId}, $old->{MetadataId}, 'added again: another id');
 	cmp_ok($new->{ObjectTypeCode}, '>', $old->{ObjectTypeCode}, 'and type code');
 	is(@{ $s->get('new_meters?$select=new_name')->json->{value} }, 0, 'and empty');
-	is(outcome($s->get($link)), '400 0x80044352', 'links of the one before have expired');
+	is(outcome($s->get($link)), '400 0x80044352', 'links of the former table have expired');
 	is(@{ $s->get("sdkmessagefilters?\$select=sdkmessagefilterid&\$filter=primaryobjecttypecode eq 'new_meter'")->json->{value} },
 		7, 'it has messages');
 	$s->change_schema({ change => 'add_column', table => 'new_reading', column => 'new_meterid' });
@@ -290,14 +290,14 @@ $s->patch($meter, { statecode => 0, statuscode => 1 });
 	$meter = "new_meters($id)";
 	my $site = $s->create('new_sites', { new_name => 's', 'new_Meter@odata.bind' => "/$meter" });
 	is($s->get("new_sites($site)?\$select=new_name&\$expand=new_Meter(\$select=new_name)")->json->{new_Meter}{new_name},
-		'again', 'a table that was never there');
+		'again', 'a new table');
 	is($s->get("EntityDefinitions(LogicalName='new_site')?\$select=ObjectTypeCode")->json->{ObjectTypeCode}, $new->{ObjectTypeCode} + 1,
 		'its type code is new');
 	$r = $s->control('POST', '/_dvsim/seed?table=new_site&rows=10');
 	is($r->json->{rows}, 11, 'it can be seeded');
 }
 
-# the customer lookup loses a target, and its rows lose what pointed there
+# the customer lookup loses a target, and its rows lose references to it
 {
 	my $account = $s->create('accounts', { name => 'Cust' });
 	my $contact = $s->create('contacts', { lastname => 'C', 'parentcustomerid_account@odata.bind' => "/accounts($account)" });
@@ -306,12 +306,12 @@ $s->patch($meter, { statecode => 0, statuscode => 1 });
 
 	$s->change_schema({ change => 'drop_table', table => 'account', cascade => $true });
 	is(value_of("contacts($contact)", '_parentcustomerid_value'), 'null', 'a lookup to several tables loses one of them');
-	is(value_of("annotations($note)", '_objectid_value'), 'null', 'also where several are left');
-	is(value_of("annotations($other)", '_objectid_value'), "\"$contact\"", 'those stay');
-	is(outcome($s->get('new_account_contactset')), '404 0x80060888', 'N:N relationships go');
+	is(value_of("annotations($note)", '_objectid_value'), 'null', 'including lookups that keep several targets');
+	is(value_of("annotations($other)", '_objectid_value'), "\"$contact\"", 'those references stay');
+	is(outcome($s->get('new_account_contactset')), '404 0x80060888', 'N:N relationships are removed');
 }
 
-# ---- what changed, and what was deleted
+# ---- metadata of changed and deleted tables
 {
 	$s->control('POST', '/_dvsim/clock', { advance => 2 });
 	my $stamp = $s->get('RetrieveMetadataChanges(Query=@q)?@q={"Properties":{"AllProperties":false,"PropertyNames":["LogicalName"]}}')
@@ -322,17 +322,17 @@ $s->patch($meter, { statecode => 0, statuscode => 1 });
 	$s->control('POST', '/_dvsim/clock', { advance => 2 });
 	$s->change_schema({ change => 'add_option', option_set => 'new_meterkind', value => 9, label => 'Steam' });
 	my %told = map { $_->{LogicalName} => 1 } @{ $s->get($ask)->json->{EntityMetadata} };
-	ok($told{new_meter}, 'RetrieveMetadataChanges tells the table');
-	ok(!$told{contact}, 'and not others') or diag(join ' ', sort keys %told);
+	ok($told{new_meter}, 'RetrieveMetadataChanges returns the table');
+	ok(!$told{contact}, 'and no others') or diag(join ' ', sort keys %told);
 }
 
-# ---- requests made keys meanwhile
+# ---- keys that requests have created meanwhile
 {
 	my $r = $s->post("$name/Keys", { SchemaName => 'new_NumberKey', KeyAttributes => ['new_number'] });
 	is($r->status, 204, 'a key');
 	$s->change_schema({ change => 'add_column', table => 'new_meter', definition => { name => 'new_Third', type => 'integer' } });
 	$s->control('POST', '/_dvsim/clock', { advance => 10 });
-	is($s->get("$name/Keys(LogicalName='new_numberkey')")->json->{EntityKeyIndexStatus}, 'Active', 'its job goes on');
+	is($s->get("$name/Keys(LogicalName='new_numberkey')")->json->{EntityKeyIndexStatus}, 'Active', 'its job continues');
 	$s->patch($meter, { new_number => 3 });
 	is(outcome($s->get('new_meters(new_number=3)?$select=new_name')), 200, 'the key works');
 	refused({ change => 'drop_column', table => 'new_meter', column => 'new_number' }, qr/key "new_/, 'a column of a key');
@@ -344,8 +344,8 @@ refused({ change => 'drop_column', table => 'new_meter', column => 'statecode' }
 refused({ change => 'drop_column', table => 'new_meter', column => 'nothing' }, qr/no column "nothing"/, 'an unknown column');
 refused({ change => 'drop_table', table => 'systemuser' }, qr/needs table "systemuser"/, 'a table of the service');
 refused({ change => 'drop_table', table => 'nothing' }, qr/no table "nothing"/, 'an unknown table');
-refused({ change => 'add_table', table => 'new_meter' }, qr/is a table/, 'a table that is there');
-refused({ change => 'add_column', table => 'new_meter', column => 'new_serial' }, qr/there twice/, 'a column that is there');
+refused({ change => 'add_table', table => 'new_meter' }, qr/is a table/, 'an existing table');
+refused({ change => 'add_column', table => 'new_meter', column => 'new_serial' }, qr/there twice/, 'an existing column');
 refused({ change => 'explode' }, qr/no change "explode"/, 'an unknown change');
 refused({ change => 'drop_table', table => 'new_meter', quickly => $true }, qr/no member "quickly"/, 'an unknown member');
 refused({ change => 'alter_column', table => 'new_meter', column => 'new_number', set => { name => 'x' } }, qr/"name" cannot/, 'the name');
@@ -355,7 +355,7 @@ refused([ { change => 'drop_column', table => 'new_meter', column => 'new_third'
 ok(column('new_meter', 'new_third'), 'all changes or none');
 refused([ { change => 'drop_table', table => 'new_meter', cascade => $true },
 		{ change => 'add_table', definition => { name => 'new_Bad', columns => [ { name => 'new_X', type => 'odd' } ] } } ],
-	qr/^change 1: .*no type "odd"/, 'also if rows have gone already');
+	qr/^change 1: .*no type "odd"/, 'also if rows have already been deleted');
 is(value_of($meter, 'new_name'), '"again"', 'they have not');
 
 # ---- restarts and resets
@@ -366,7 +366,7 @@ $s->crash;
 $s->start_again;
 is($s->control('GET', '/_dvsim/schema')->json->{changes}, $changes, 'a data file keeps the definitions');
 is(value_of($meter, 'new_name'), '"again"', 'and the rows');
-is(outcome($s->get('accounts')), '404 0x80060888', 'what is gone is gone');
+is(outcome($s->get('accounts')), '404 0x80060888', 'removed columns stay removed');
 is($s->control('POST', '/_dvsim/reset')->status, 200, 'a reset');
 is(outcome($s->get('accounts')), 200, 'restores all tables');
 is(outcome($s->get('new_sites')), '404 0x80060888', 'and nothing else');

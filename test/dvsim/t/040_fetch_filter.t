@@ -1,4 +1,5 @@
-# FetchXML: conditions, filters and what is refused.
+# 040_fetch_filter.t
+#		FetchXML: conditions, filters, and refusals.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -31,7 +32,7 @@ sub all_types
 		%headers);
 }
 
-# the names of the rows that conditions leave, in order
+# the names of the rows that match the conditions, in order
 sub names
 {
 	my ($conditions) = @_;
@@ -77,7 +78,7 @@ $s->create($set, { new_name => 'void' });
 is(rows('new_text', 'eq', 'arger '), 'one', 'eq on text');
 is(rows('new_text', 'ne', 'ARGER'), 'two void', 'ne includes null');
 is(rows('new_text', 'neq', 'ARGER'), 'two void', 'neq is ne');
-is(rows('new_text', 'eq', ''), '', 'nothing is equal to an empty text');
+is(rows('new_text', 'eq', ''), '', 'nothing equals an empty text');
 is(rows('new_text', 'in', 'ÄRGER', 'x'), 'one', 'in');
 is(rows('new_text', 'not-in', 'ÄRGER', 'x'), 'two void', 'not-in includes null');
 is(rows('new_text', 'gt', '9'), 'one', 'gt');
@@ -86,7 +87,7 @@ is(rows('new_text', 'like', '%GE%'), 'one', 'like');
 is(rows('new_text', 'like', '50[%]%'), 'two', 'like with a set');
 is(rows('new_text', 'not-like', '%ge%'), 'two void', 'not-like includes null');
 is(rows('new_text', 'begins-with', 'a'), 'one', 'begins-with');
-is(rows('new_text', 'begins-with', '_r'), 'one', 'wildcards live in begins-with');
+is(rows('new_text', 'begins-with', '_r'), 'one', 'wildcards work in begins-with');
 is(rows('new_text', 'not-begin-with', 'a'), 'two void', 'not-begin-with');
 is(rows('new_text', 'ends-with', '[[]x]'), 'two', 'ends-with');
 is(rows('new_text', 'not-end-with', 'er'), 'two void', 'not-end-with');
@@ -103,7 +104,7 @@ is(names("<condition attribute='new_text' operator='ne' valueof='new_longtext'/>
 is(rows('new_integer', 'ge', 7), 'two', 'integer');
 is(rows('new_integer', 'between', 5, 6), 'one', 'between');
 is(rows('new_integer', 'not-between', 5, 6), 'two void', 'not-between includes null');
-is(rows('new_bigint', 'eq', '9007199254740993'), 'one', 'big integers are not doubles');
+is(rows('new_bigint', 'eq', '9007199254740993'), 'one', 'big integers are not treated as doubles');
 is(rows('new_decimal', 'lt', '2.4999'), 'one', 'decimal');
 is(rows('new_decimal', 'in', '1.50', '3'), 'one', 'decimal, in');
 is(rows('new_double', 'lt', '0'), 'two', 'double');
@@ -202,9 +203,9 @@ my ($first, $void) = @{ $r->json->{value} };
 like($first->{'@odata.etag'}, qr/^W\/"\d+"$/, 'etag');
 is($first->{_new_customerid_value}, $account, 'lookup under its property');
 is($first->{t}, 'Ärger', 'alias');
-is($first->{new_alltypesid}, $one, 'the primary key comes unasked');
+is($first->{new_alltypesid}, $one, 'the primary key is always included');
 is_deeply([ sort keys %$void ], [ '@odata.etag', 'new_alltypesid', 'new_name' ],
-	'null members are left out');
+	'null members are omitted');
 is($r->json->{'@odata.context'}, $s->base . '/api/data/v9.2/$metadata#new_alltypeses'
 	  . '(new_name,new_integer,_new_customerid_value,new_alltypesid)', 'context');
 
@@ -221,18 +222,18 @@ is($first->{who}, $account, 'aliased lookup: the bare id under the alias');
 is($first->{'who@Microsoft.Dynamics.CRM.lookuplogicalname'}, 'account', 'its type');
 is($first->{'who@OData.Community.Display.V1.AttributeName'}, 'new_customerid', 'its column');
 is($first->{'new_choice@OData.Community.Display.V1.FormattedValue'}, 'First', 'label');
-ok(defined $first->{_transactioncurrencyid_value}, 'money brings its currency');
-is($r->json->{'@Microsoft.Dynamics.CRM.totalrecordcount'}, -1, 'count was not asked for');
+ok(defined $first->{_transactioncurrencyid_value}, 'money includes its currency');
+is($r->json->{'@Microsoft.Dynamics.CRM.totalrecordcount'}, -1, 'the count was not requested');
 ok(!exists $r->json->{'@Microsoft.Dynamics.CRM.morerecords'}, 'no more rows, no annotation');
 
 $r = fetch('accounts', "<fetch><entity name='account'><all-attributes/></entity></fetch>");
 ok(exists $r->json->{value}[0]{createdon}, 'all-attributes');
-ok(!exists $r->json->{value}[0]{fax}, 'all-attributes leaves null out, too');
+ok(!exists $r->json->{value}[0]{fax}, 'all-attributes omits null as well');
 $r = fetch('accounts', "<fetch><entity name='account'/></fetch>");
 ok(exists $r->json->{value}[0]{createdon}, 'no attribute at all means all');
 $r = fetch('accounts', "<fetch top='1'><entity name='account'><attribute name='name'/>"
 	  . "</entity></fetch>&\$count=true");
-refused($r, '0x80040201', 'what follows the query is not XML');
+refused($r, '0x80040201', 'text after the document is ignored');
 $r = $s->get("accounts?\$count=true&fetchXml="
 	  . Dvsim::escape("<fetch><entity name='account'><attribute name='name'/></entity></fetch>"));
 is($r->json->{'@odata.count'}, 1, '$count=true may accompany it');
@@ -247,8 +248,8 @@ refused(fetch('accounts', "<fetch><entity name='contact'/></fetch>"), '0x8004112
 refused(fetch('accounts', "<fetch><entity name='acount'/></fetch>"), '0x80041102',
 	'unknown table');
 refused(all_types("<attribute name='new_nothing'/>"), '0x80041103', 'unknown column');
-like(rows('new_integer', 'eq', 'x'), qr/^400 /, 'a value that is no number');
-like(rows('new_alltypesid', 'eq', 'x'), qr/^400 /, 'a value that is no id');
+like(rows('new_integer', 'eq', 'x'), qr/^400 /, 'a value that is not a number');
+like(rows('new_alltypesid', 'eq', 'x'), qr/^400 /, 'a value that is not an id');
 like(rows('new_datetime', 'eq', '1700-01-01'), qr/^400 .*0x80040239/s, 'a date before 1753');
 like(rows('new_integer', 'like', '1%'), qr/^400 .*0x80041106/s, 'like on a number');
 my $bomb = '<!DOCTYPE f [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
@@ -256,6 +257,6 @@ my $bomb = '<!DOCTYPE f [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&
   . "value='&b;'/></filter></entity></fetch>";
 refused(fetch('accounts', $bomb), '0x80040201', 'no document types, no entities');
 
-is($s->get('accounts')->status, 200, 'still there');
+is($s->get('accounts')->status, 200, 'dvsim survives');
 
 done_testing;

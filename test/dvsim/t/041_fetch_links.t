@@ -1,4 +1,5 @@
-# FetchXML: link-entity of every type.
+# 041_fetch_links.t
+#		FetchXML: link-entity of every type.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -12,8 +13,8 @@ use Test::More;
 
 my $s = Dvsim->start('--seed', 7);
 
-# Anna is Alfa's primary contact and boss, Bert works there, too; Carl is
-# Bravo's clerk; Dora works nowhere.  Charlie has nobody.
+# Anna is Alfa's primary contact and boss, Bert works for it as well; Carl is Bravo's clerk;
+# Dora works for no account.  Charlie has no contacts.
 my %id = map { $_ => $s->create('accounts', { name => $_ }) } qw(Alfa Bravo Charlie);
 my %contact = (
 	Anna => { jobtitle => 'boss', works => 'Alfa' },
@@ -29,7 +30,7 @@ for my $name (sort keys %contact)
 	$id{$name} = $s->create('contacts', \%row);
 }
 is($s->patch("accounts($id{Alfa})",
-	{ 'primarycontactid@odata.bind' => "/contacts($id{Anna})" })->status, 204, 'rows are there');
+	{ 'primarycontactid@odata.bind' => "/contacts($id{Anna})" })->status, 204, 'rows exist');
 
 sub fetch
 {
@@ -44,7 +45,7 @@ sub fetch
 	return $s->get("$set?fetchXml=" . Dvsim::escape($xml), %headers);
 }
 
-# rows as "member,member …"; a member that is missing is "-"
+# rows as "member,member …"; a missing member is "-"
 sub rows
 {
 	my ($r, @members) = @_;
@@ -90,14 +91,14 @@ is(rows(fetch('new_alltypeses', "<link-entity name='new_alltypes' from='new_allt
 	  . "to='new_alltypesid' link-type='outer' alias='r'><attribute name='new_formula'/>"
 	  . "<attribute name='new_rollup'/><filter><condition attribute='new_name' operator='eq' "
 	  . "value='One'/></filter></link-entity>"), 'new_name', 'r.new_formula', 'r.new_rollup'),
-	'One,One (5),0 Two,-,-', 'nothing is calculated of a row that is not there');
+	'One,One (5),0 Two,-,-', 'columns of a missing row are not calculated');
 is(rows(fetch('accounts', "<link-entity $staff link-type='outer' alias='c'/><filter>"
 	  . "<condition entityname='c' attribute='contactid' operator='null'/></filter>"), 'name'),
 	'Charlie', 'entityname filters after it: an anti-join');
 is(rows(fetch('accounts', "<link-entity $staff link-type='outer'/><filter>"
 	  . "<condition entityname='contact' attribute='jobtitle' operator='ne' value='clerk'/>"
 	  . '</filter>'), 'name'),
-	'Alfa Charlie', 'a table name as entityname; ne includes what is not there');
+	'Alfa Charlie', 'a table name as entityname; ne includes missing rows');
 is(rows(fetch('accounts', "<link-entity $staff link-type='outer' alias='c'/><filter>"
 	  . "<condition attribute='primarycontactid' operator='eq' valueof='c.contactid'/></filter>"),
 	'name'), 'Alfa', 'valueof a column of a link');
@@ -119,7 +120,7 @@ is(rows(fetch('accounts', "<filter type='or'><link-entity $staff link-type='any'
 is(rows(fetch('accounts', "<filter><link-entity $staff link-type='not any'>$boss</link-entity>"
 	  . '</filter>'), 'name'), 'Bravo Charlie', 'not any');
 is(rows(fetch('accounts', "<filter><link-entity $staff link-type='all'>$boss</link-entity>"
-	  . '</filter>'), 'name'), 'Bravo', 'all: some rows, but none that fits');
+	  . '</filter>'), 'name'), 'Bravo', 'all: some rows, none of which matches');
 is(rows(fetch('accounts', "<filter><link-entity $staff link-type='not all'>$boss</link-entity>"
 	  . '</filter>'), 'name'), 'Alfa', 'not all is any');
 is(rows(fetch('accounts', "<filter><link-entity $staff link-type='any'><filter><link-entity "
@@ -129,7 +130,7 @@ my $r = fetch('accounts', "<link-entity $staff link-type='matchfirstrowusingcros
 	  . "<attribute name='lastname'/><attribute name='numberofchildren' alias='n'/>$clerk"
 	  . '</link-entity>');
 is(rows($r, 'name', 'LastName', 'n'), 'Alfa,Bert,2 Bravo,Carl,-',
-	'first row only; its columns under their schema names');
+	'only the first row; its columns under their schema names');
 
 # N:N
 for my $pair ([ 'Alfa', 'Carl' ], [ 'Alfa', 'Dora' ], [ 'Charlie', 'Dora' ])
@@ -143,7 +144,7 @@ my $last = "<attribute name='lastname'/><order attribute='lastname'/>";
 is(rows(fetch('accounts', "<link-entity name='new_account_contact' from='accountid' "
 	  . "to='accountid' intersect='true'><link-entity name='contact' from='contactid' "
 	  . "to='contactid' alias='f'>$last</link-entity></link-entity>"), 'name', 'f.lastname'),
-	$friends, 'intersect table, spelt out');
+	$friends, 'intersect table, written in full');
 is(rows(fetch('accounts', "<link-entity name='new_account_contact' intersect='true'><link-entity "
 	  . "name='contact' alias='f'>$last</link-entity></link-entity>"), 'name', 'f.lastname'),
 	$friends, 'without from and to');
@@ -151,7 +152,7 @@ is(rows(fetch('accounts', "<link-entity name='contact' alias='f'>$last</link-ent
 	'name', 'f.lastname'), $friends, 'straight to the other end');
 is(rows(fetch('accounts', "<filter><link-entity name='contact' link-type='not any'/></filter>"),
 	'name'), 'Bravo', 'N:N as a filter');
-refused(fetch('accounts', "<link-entity name='task'/>"), '0x80041102', 'no N:N there');
+refused(fetch('accounts', "<link-entity name='task'/>"), '0x80041102', 'no such N:N relationship');
 
 # annotations of linked columns
 $r = fetch('contacts', "<link-entity name='account' from='accountid' to='parentcustomerid' "
@@ -179,7 +180,7 @@ my $link = "<link-entity $primary/>";
 is(fetch('accounts', $link x 15)->status, 200, '15 links');
 refused(fetch('accounts', $link x 16), '0x8004430D', '16 links');
 
-# barely encoded, or the URL would be too long
+# with minimal encoding, or the URL would be too long
 sub many
 {
 	my ($conditions) = @_;
@@ -206,6 +207,6 @@ refused(fetch('accounts', "<link-entity $staff link-type='any'/>"), '0x80041121'
 $r = $s->get('new_readings?fetchXml=' . Dvsim::escape("<fetch><entity name='new_reading'>"
 	  . "<link-entity name='new_meter' from='new_meterid' to='new_meterid'/></entity></fetch>"));
 refused($r, '0x80048d0b', 'no links on elastic tables');
-like($r->json->{error}{message}, qr/Link entities are not supported/, 'and it says so');
+like($r->json->{error}{message}, qr/Link entities are not supported/, 'the message says so');
 
 done_testing;

@@ -1,4 +1,5 @@
-# FetchXML: aggregates, groups, distinct.
+# 042_fetch_aggregate.t
+#		FetchXML: aggregates, groups, distinct.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -93,7 +94,7 @@ my $row = $r->json->{value}[-1];
 is($row->{p}, $owner, 'group of a lookup');
 is($row->{'p@OData.Community.Display.V1.FormattedValue'}, 'Anna', 'its label');
 is($row->{'p@Microsoft.Dynamics.CRM.lookuplogicalname'}, 'contact', 'its type');
-is($row->{'o@Microsoft.Dynamics.CRM.lookuplogicalname'}, 'systemuser', 'a polymorphic one');
+is($row->{'o@Microsoft.Dynamics.CRM.lookuplogicalname'}, 'systemuser', 'a polymorphic lookup');
 is($row->{'n@OData.Community.Display.V1.AttributeName'}, 'accountid', 'the column of a count');
 is($row->{'n@OData.Community.Display.V1.FormattedValue'}, '1', 'and its label');
 ok(!exists $row->{'@odata.etag'} && !exists $row->{accountid}, 'no etag, no primary key');
@@ -102,12 +103,12 @@ is(rows(aggregate($count . "<link-entity name='contact' from='contactid' to='pri
 	'group of a link');
 my $filter = "<filter><condition attribute='name' operator='%s' value='%s'/></filter>";
 is(rows(aggregate($count . sprintf $filter, 'gt', 'b'), 'n'), 2, 'filtered');
-is(rows(aggregate($count . sprintf $filter, 'eq', 'x'), 'n'), 0, 'of nothing');
+is(rows(aggregate($count . sprintf $filter, 'eq', 'x'), 'n'), 0, 'of no rows');
 is_deeply(aggregate(attribute('revenue', 's', aggregate => 'sum')
 	  . "<filter><condition attribute='name' operator='eq' value='d'/></filter>")->json->{value},
-	[ {} ], 'a null result is left out');
+	[ {} ], 'a null result is omitted');
 
-# sums that the type of the column cannot hold
+# sums that the column's type cannot represent
 my @big = map { $s->create('accounts', { name => "big $_", numberofemployees => $_ }) }
   1_000_000_000, 1_000_000_000, 147_483_648;
 my $of_big = "<filter><condition attribute='name' operator='begins-with' value='big'/></filter>";
@@ -122,7 +123,7 @@ is(rows(aggregate(join('', map { attribute('numberofemployees', $_, aggregate =>
 	  . $of_big), 'min', 'max'), '147483648,1000000000', 'min and max do not');
 $s->patch("accounts($big[2])", { numberofemployees => 147_483_647 });
 is(rows(aggregate(attribute('numberofemployees', 'n', aggregate => 'sum') . $of_big), 'n'),
-	2 ** 31 - 1, 'the greatest sum');
+	2 ** 31 - 1, 'the largest sum');
 $s->delete("accounts($_)") for @big;
 $s->create('new_alltypeses', { new_name => "n$_", new_bigint => $_ }) for 2 ** 31, 2 ** 32;
 sub bigints
@@ -133,9 +134,9 @@ sub bigints
 		  . '</entity></fetch>'));
 }
 is(rows(bigints('sum'), 'n'), 3 * 2 ** 31, 'big integers have 64 bits');
-is(rows(bigints('avg'), 'n'), 3 * 2 ** 30, 'and so has their mean');
+is(rows(bigints('avg'), 'n'), 3 * 2 ** 30, 'and so has their average');
 $s->create('new_alltypeses', { new_name => 'n', new_bigint => 9223372036854775807 });
-refused(bigints('sum'), '0x80041136', 'no more');
+refused(bigints('sum'), '0x80041136', 'not more');
 
 # money in two currencies
 my $euro = $s->create('transactioncurrencies', { currencyname => 'Euro', isocurrencycode => 'EUR',
@@ -203,7 +204,7 @@ sub contacts
 }
 refused(contacts('', ''), '0x8004E023', 'more than 50,000 rows');
 is(rows(contacts('', "<filter><condition attribute='contactid' operator='ne' value='$owner'/>"
-	  . '</filter>'), 'n'), 50000, '50,000 are counted');
+	  . '</filter>'), 'n'), 50000, '50,000 rows are counted');
 is(rows(contacts(" aggregatelimit='10'", ''), 'n'), 11, 'aggregatelimit: one more, no error');
 refused(contacts(" aggregatelimit='50001'", ''), '0x80041139', 'it cannot be raised');
 $r = $s->get('contacts?fetchXml=' . Dvsim::escape("<fetch aggregate='true'><entity name='contact'>"

@@ -1,4 +1,5 @@
-# FetchXML: pages, cookies, top, counts and orders.
+# 043_fetch_paging.t
+#		FetchXML: pages, cookies, top, counts and orders.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -37,7 +38,7 @@ sub xml
 
 sub unescape { return $_[0] =~ s/%([0-9a-f]{2})/chr hex $1/gier; }
 
-# the cookie as the client puts it back: decoded twice
+# the cookie as the client returns it: decoded twice
 sub decoded
 {
 	my ($annotation) = @_;
@@ -45,7 +46,7 @@ sub decoded
 	return unescape(unescape($cookie));
 }
 
-# all rows, page after page, as a client does it; dies when pages do not end
+# all rows, page after page, as a client reads them; dies if pages do not end
 sub walk
 {
 	my ($set, $attributes, $inside, $max) = @_;
@@ -115,9 +116,9 @@ is(column(scalar walk('accounts', " count='1'", "<attribute name='name'/><order 
 is(column(scalar walk('accounts', " count='1'", "<attribute name='accountid'/><order "
 	  . "attribute='accountid' descending='true'/>"), 'accountid'),
 	join(' ', reverse map { $_->{accountid} } @{ fetch('accounts', '',
-		"<attribute name='accountid'/>")->json->{value} }), 'by the primary key, backwards');
+		"<attribute name='accountid'/>")->json->{value} }), 'by the primary key, descending');
 is(column(fetch('accounts', " count='2' page='2'", $name)->json->{value}, 'name'), 'a <b> c\'d"',
-	'without a cookie the pages are counted off');
+	'without a cookie, pages are counted');
 is(column(fetch('accounts', " count='2' page='3' paging-cookie='" . xml(decoded($annotation)) . "'",
 	$name)->json->{value}, 'name'), 'e g', 'the cookie of another page is ignored');
 ok(!exists fetch('accounts', " count='2'", $name, Prefer => undef)->json->{$more_name},
@@ -161,14 +162,14 @@ for my $size (1 .. 4)
 	my @pages = map { @{ fetch('accounts', " count='$size' page='$_'", "$staff</link-entity>")
 		->json->{value} } } 1 .. 9;
 	is(join(' ', sort split / /, column(\@pages, 'c.lastname')), '- - - c1 c2 c3 c4 c5 c6',
-		"pages of $size: none is lost without a cookie");
+		"pages of $size: no row is lost without a cookie");
 }
 my @cookies = map { decoded($_->json->{$cookie_name}) }
   fetch('accounts', " count='2'", "$staff</link-entity>"),
   fetch('contacts', " count='2'", "<attribute name='lastname'/><link-entity "
 	  . "name='account' from='accountid' to='parentcustomerid'/>");
 like($cookies[0], qr{^<cookie page="1"><accountid [^>]*></cookie>$},
-	'the cookie has the key of the root only');
+	'the cookie has only the key of the root');
 like($cookies[1], qr{^<cookie page="1"><contactid [^>]*></cookie>$}, 'in both directions');
 $r = fetch('accounts', " count='2'", "$staff<order attribute='lastname'/></link-entity>");
 ok($r->json->{$more_name} && !exists $r->json->{$cookie_name},
@@ -184,7 +185,7 @@ like(decoded($r->json->{$cookie_name}),
 $r = fetch('accounts', " count='3' page='2' paging-cookie='"
 	  . xml(decoded($r->json->{$cookie_name})) . "'",
 	"<attribute name='name' alias='n'/><order attribute='name'/>");
-is(column($r->json->{value}, 'n'), '- A & B a <b>', 'and the same rows come again');
+is(column($r->json->{value}, 'n'), '- A & B a <b>', 'and the same rows are returned again');
 for my $harmless ("<attribute name='name' alias='n'/><attribute name='name'/><order attribute='name'/>",
 	"<attribute name='fax' alias='n'/><order attribute='name'/>",
 	"<attribute name='accountid' alias='n'/><order attribute='accountid'/>",
@@ -193,7 +194,7 @@ for my $harmless ("<attribute name='name' alias='n'/><attribute name='name'/><or
 	is(scalar @{ walk('accounts', " count='2'", $harmless) }, 6, "no harm: $harmless");
 }
 
-# orders that are not the stored values
+# orders that differ from those of the stored values
 is(column(scalar walk('contacts', " count='2'", "<attribute name='lastname'/>"
 	  . "<order attribute='parentcustomerid' descending='true'/><order attribute='lastname'/>"),
 	'lastname'), 'c5 c6 c4 c1 c2 c3', 'by the name of a lookup');
@@ -218,9 +219,9 @@ ok(!exists fetch('accounts', " count='1' distinct='true'",
 my $two = "<attribute name='numberofemployees'/><attribute name='name'/>"
   . "<order attribute='numberofemployees'/>";
 is(column(scalar walk('accounts', " count='2' distinct='true'", $two), 'numberofemployees'),
-	'0 0 1 1', 'distinct: a cookie that knows one of two columns loses rows');
+	'0 0 1 1', 'distinct: a cookie with one of two columns loses rows');
 is(scalar @{ walk('accounts', " count='2' distinct='true'", "$two<order attribute='name'/>") }, 6,
-	'but not if all are in the order');
+	'but not if the order has all columns');
 
 # values of every kind as keys
 for my $i (1 .. 5)
@@ -259,9 +260,9 @@ is($s->control('POST', '/_dvsim/seed?table=contact&rows=12000')->status, 200, 'm
   or BAIL_OUT('no seed');
 my $id = "<attribute name='contactid'/>";
 $r = fetch('contacts', '', $id);
-is(scalar @{ $r->json->{value} }, 5000, 'a page has 5,000 rows if nothing is said');
-ok($r->json->{$more_name}, 'and tells that there are more');
-is(scalar @{ fetch('contacts', " count='9999'", $id)->json->{value} }, 5000, 'nor can it be more');
+is(scalar @{ $r->json->{value} }, 5000, 'a page has 5,000 rows by default');
+ok($r->json->{$more_name}, 'and announces more');
+is(scalar @{ fetch('contacts', " count='9999'", $id)->json->{value} }, 5000, 'and cannot have more');
 ($rows, $sizes) = walk('contacts', " count='5000'", $id);
 my %seen = map { $_->{contactid} => 1 } @$rows;
 is(scalar keys %seen, 12006, 'all rows of all pages');

@@ -1,5 +1,7 @@
-# Queries in SQL (?sql=): what Microsoft's page of them shows, what it says is
-# not supported, and what Microsoft's Python client sends beyond that.
+# 044_sql.t
+#		Queries in SQL (?sql=): the features that Microsoft's page documents,
+#		those it declares unsupported, and those that Microsoft's Python
+#		client sends nevertheless.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -28,7 +30,7 @@ for my $name (sort keys %works)
 			$works{$name} ? ('parentcustomerid_account@odata.bind' => "/accounts($id{$works{$name}})") : ()
 		});
 }
-is($s->patch("accounts($id{Bravo})", { 'parentaccountid@odata.bind' => "/accounts($id{Alfa})" })->status, 204, 'rows are there');
+is($s->patch("accounts($id{Bravo})", { 'parentaccountid@odata.bind' => "/accounts($id{Alfa})" })->status, 204, 'rows exist');
 
 sub sql
 {
@@ -36,7 +38,7 @@ sub sql
 	return $s->get("$set?sql=" . Dvsim::escape($query), %headers);
 }
 
-# rows as "member,member …"; a member that is missing is "-"
+# rows as "member,member …"; a missing member is "-"
 sub rows
 {
 	my ($r, @members) = @_;
@@ -53,7 +55,7 @@ sub rows
 
 	is($answer->{'@odata.context'}, $s->base . '/api/data/v9.2/$metadata#accounts(name,accountid)', 'the context');
 	is($answer->{'@Microsoft.Dynamics.CRM.totalrecordcount'}, -1, '… and the annotations');
-	is_deeply([ sort keys %{ $answer->{value}[0] } ], [ '@odata.etag', 'accountid', 'name' ], 'the id comes with the columns');
+	is_deeply([ sort keys %{ $answer->{value}[0] } ], [ '@odata.etag', 'accountid', 'name' ], 'the id is always included');
 	is($answer->{value}[0]{name}, 'Alfa', 'case does not matter');
 }
 {
@@ -102,7 +104,7 @@ for my $case (
 
 	is(join(' ', @found), $wanted, $condition);
 }
-# a year that is no leap year, and what is no date
+# a year that is not a leap year, and an invalid date
 is(rows(sql('contacts', "SELECT lastname FROM contact WHERE birthdate = DATEADD(year, -4, '2004-01-02')"), 'lastname'), 'Bert', 'DATEADD of a date');
 is(rows(sql('contacts', "SELECT lastname FROM contact WHERE birthdate < DATEADD(month, -1, '2000-02-29') ORDER BY lastname"), 'lastname'), 'Anna Bert Carl Dora',
 	'… and of the end of a month');
@@ -149,7 +151,7 @@ my @pages;
 	}
 	is(join(' | ', @pages), 'Anna Bert Carl | Dora', 'all rows, page by page');
 	@pages = ();
-	# no cookie knows the columns of links
+	# cookies do not contain columns of links
 	$r = sql('contacts', 'SELECT c.lastname FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid ORDER BY a.name, c.lastname', Prefer => 'odata.maxpagesize=3');
 	push @pages, rows($r, 'lastname');
 	my ($path) = $r->json->{'@odata.nextLink'} =~ m{/api/data/v9\.2/(.*)};
@@ -157,18 +159,18 @@ my @pages;
 	is(join(' | ', @pages), 'Dora Anna Bert | Carl', '… by number, if there is no cookie');
 }
 is(rows(sql('contacts', "SELECT lastname, contactid FROM contact WHERE contactid > '00000000-0000-0000-0000-000000000000' ORDER BY contactid")), '   ', '… or by the ids seen last');
-is($s->get('accounts?sql=' . Dvsim::escape('SELECT name FROM account') . '&$skiptoken=x')->status, 400, 'a token that is none');
+is($s->get('accounts?sql=' . Dvsim::escape('SELECT name FROM account') . '&$skiptoken=x')->status, 400, 'an invalid token');
 
-# ---- what Microsoft's Python client sends, although the page denies it
+# ---- statements that Microsoft's Python client sends, although the page declares them unsupported
 
 is(rows(sql('contacts', 'SELECT TOP 2 lastname FROM contact ORDER BY lastname DESC'), 'lastname'), 'Dora Carl', 'TOP');
 is(rows(sql('contacts', 'SELECT TOP (0) lastname FROM contact'), 'lastname'), '', 'TOP 0');
 is(sql('contacts', 'SELECT TOP 1 lastname FROM contact', Prefer => 'odata.maxpagesize=1')->json->{'@odata.nextLink'}, undef, '… has no next page');
 is(rows(sql('accounts', 'SELECT DISTINCT TOP 1 address1_city FROM account WHERE address1_city IS NOT NULL ORDER BY address1_city'), 'address1_city'), 'Bonn', 'DISTINCT TOP');
 is(rows(sql('contacts', 'SELECT lastname FROM contact ORDER BY lastname OFFSET 1 ROWS FETCH NEXT 2 ROWS ONLY'), 'lastname'), 'Bert Carl', 'OFFSET and FETCH NEXT');
-is(rows(sql('contacts', 'SELECT lastname FROM contact WHERE creditonhold = 1'), 'lastname'), 'Bert', 'numbers for yes and no');
+is(rows(sql('contacts', 'SELECT lastname FROM contact WHERE creditonhold = 1'), 'lastname'), 'Bert', 'numbers for booleans');
 
-# ---- what is not supported
+# ---- unsupported features
 
 for my $query (
 	'SELECT * FROM account', 'SELECT name FROM account; SELECT name FROM account', 'DELETE FROM account', 'WITH x AS (SELECT name FROM account) SELECT name FROM x',
@@ -195,5 +197,5 @@ for my $query (
 is(sql('contacts', 'SELECT name FROM account')->error_code, '0x80041128', 'a query of another table');
 is($s->get('accounts?sql=' . Dvsim::escape('SELECT name FROM account') . '&$top=1')->status, 400, 'options of OData beside it');
 
-ok($s->stop, 'it ends cleanly');
+ok($s->stop, 'dvsim ends cleanly');
 done_testing();

@@ -1,6 +1,6 @@
 # 050_metadata.t
-#		EntityDefinitions: addressing, $select, $filter,
-#		$expand, labels, what is refused.
+#		EntityDefinitions: addressing, $select, $filter, $expand, labels,
+#		refusals.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -16,7 +16,7 @@ my $s = Dvsim->start('--seed', 50);
 my $ns = 'Microsoft.Dynamics.CRM.';
 my $guid = qr/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-# the logical names of what a request answers, or the refusal
+# the logical names in an answer, or the refusal
 sub names
 {
 	my ($path) = @_;
@@ -26,7 +26,7 @@ sub names
 	return [ sort map { $_->{LogicalName} } @{ $r->json->{value} } ];
 }
 
-# those of the tables that a filter lets through
+# those of the tables that match a filter
 sub filtered
 {
 	my ($filter) = @_;
@@ -54,11 +54,11 @@ is($r->header('OData-Version'), '4.0', 'OData version');
 
 my $account = $r->json;
 my $id = $account->{MetadataId};
-like($id, $guid, 'MetadataId is always there');
+like($id, $guid, 'MetadataId is always included');
 is_deeply(
 	[ sort keys %$account ],
 	[ '@odata.context', 'DisplayName', 'EntitySetName', 'MetadataId' ],
-	'and else only what was selected');
+	'and otherwise only the selected properties');
 is($account->{'@odata.context'},
 	$s->base . '/api/data/v9.2/$metadata#EntityDefinitions(DisplayName,EntitySetName)/$entity',
 	'context');
@@ -66,7 +66,7 @@ is($account->{EntitySetName}, 'accounts', 'entity set');
 
 my $label = $account->{DisplayName}{UserLocalizedLabel};
 is_deeply([ $label->{Label}, $label->{LanguageCode} ], [ 'Account', 1033 ], 'label');
-is_deeply($account->{DisplayName}{LocalizedLabels}, [$label], 'in the one language there is');
+is_deeply($account->{DisplayName}{LocalizedLabels}, [$label], 'in the only language');
 
 is($s->get("EntityDefinitions($id)?\$select=LogicalName")->json->{LogicalName},
 	'account', 'by its id');
@@ -86,7 +86,7 @@ refused(q{EntityDefinitions(LogicalName='nope')}, 404, '0x80040217',
 	qr/name = 'nope' was not found/, 'no such table');
 refused('EntityDefinitions(00000000-0000-0000-0000-000000000001)', 404, '0x80040217', qr/not found/,
 	'no such id');
-refused(q{EntityDefinitions('account')}, 400, '0x80060888', qr/syntax/, 'a name that is no key');
+refused(q{EntityDefinitions('account')}, 400, '0x80060888', qr/syntax/, 'a name that is not a key');
 refused(q{EntityDefinitions(SchemaName='Account')}, 400, '0x80060888', qr/syntax/,
 	'not by the schema name');
 
@@ -110,7 +110,7 @@ sub facts
 	my %got = map { $_ => JSON::PP::is_bool($json->{$_}) ? !!$json->{$_} + 0 : $json->{$_} }
 	  keys %expected;
 
-	is_deeply(\%got, \%expected, "$table as it is");
+	is_deeply(\%got, \%expected, "$table");
 }
 
 facts(
@@ -156,7 +156,7 @@ my $currency = $s->get(q{EntityDefinitions(LogicalName='transactioncurrency')})-
 is_deeply(
 	[ sort map { $_->{PrivilegeType} } @{ $currency->{Privileges} } ],
 	[qw(Append AppendTo Create Delete Read Write)],
-	'and of an organisation-owned one');
+	'and of an organization-owned one');
 
 is_deeply($s->get(q{EntityDefinitions(LogicalName='account')/MetadataId})->json,
 	{
@@ -168,7 +168,7 @@ is_deeply($s->get(q{EntityDefinitions(LogicalName='account')/MetadataId})->json,
 is_deeply($s->get(q{EntityDefinitions(LogicalName='account')/DisplayName})->json->{UserLocalizedLabel},
 	$label, 'a complex one shows its members');
 is($s->get(q{EntityDefinitions(LogicalName='account')/ExternalName})->status,
-	204, 'null is no content');
+	204, 'null has no content');
 
 # ---------------------------------------------------------------- all tables, filtered
 
@@ -209,7 +209,7 @@ is_deeply(filtered(q{LogicalName eq 'no''such'}), [], 'quotes are doubled');
 is_deeply(names(q{EntityDefinitions?$filter=LogicalName eq @p&@p='account'&$select=LogicalName}),
 	['account'], 'a parameter alias');
 is_deeply(names(q{EntityDefinitions?%24filter=LogicalName+eq+%27account%27&%24select=LogicalName}),
-	['account'], 'encoded all over');
+	['account'], 'fully encoded');
 
 # enums as plain strings, as Microsoft's Python client compares them
 is_deeply(filtered(q{OwnershipType eq 'OrganizationOwned' and LogicalName eq 'organization'}),
@@ -221,7 +221,7 @@ is_deeply(
 	names("$columns&\$filter=AttributeType ne ${ns}AttributeTypeCode'Virtual'"),
 	'AttributeType ne a string');
 cmp_ok(scalar @{ names("$columns&\$filter=AttributeType ne 'Virtual'") }, '<', scalar @{ names($columns) },
-	'leaves some out');
+	'excludes some');
 is_deeply(
 	names("$columns&\$filter=AttributeType eq 'Lookup' or AttributeType eq 'Owner' or AttributeType eq 'Customer'"),
 	names("$columns&\$filter=AttributeType eq ${ns}AttributeTypeCode'Lookup' or "
@@ -261,7 +261,7 @@ is_deeply(
 is_deeply(
 	[ map { [ sort keys %$_ ] } $meter->{Attributes}[0] ],
 	[ [ '@odata.type', 'AttributeType', 'LogicalName', 'MetadataId' ] ],
-	'with nothing more');
+	'and nothing else');
 is_deeply(
 	[ sort { $a->[0] cmp $b->[0] } map { $_->{KeyAttributes} } @{ $meter->{Keys} } ],
 	[ [qw(new_accountid new_number)], ['new_serial'] ], 'keys');

@@ -1,6 +1,6 @@
 # 051_attributes.t
-#		Columns as definitions: the common properties, the
-#		derived types behind casts, choices.
+#		Columns as definitions: the common properties, the derived types
+#		behind casts, choices.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -35,7 +35,7 @@ sub column
 	return $r->status == 200 ? plain($r->json) : { error => $r->status . ' ' . $r->body };
 }
 
-# the properties that are named have these values
+# these properties have these values
 sub has
 {
 	my ($what, $got, %expected) = @_;
@@ -63,7 +63,7 @@ is_deeply(
 		  ManagedProperty Memo Money MultiSelectPicklist Owner Picklist State Status String
 		  Uniqueidentifier Virtual)
 	],
-	'every type is there');
+	'every type occurs');
 
 # AttributeType, and the derived type
 my %expected = (
@@ -100,8 +100,8 @@ is_deeply(
 	},
 	\%expected,
 	'types and derived types');
-is($by_name{new_choicename}{AttributeOf}, 'new_choice', 'a helper says whose it is');
-is($by_name{new_text}{AttributeOf}, undef, 'others are nobody\'s');
+is($by_name{new_choicename}{AttributeOf}, 'new_choice', 'a helper column names its main column');
+is($by_name{new_text}{AttributeOf}, undef, 'others name none');
 
 # ---------------------------------------------------------------- common properties
 
@@ -118,7 +118,7 @@ is_deeply(
 	],
 	[],
 	'every common property that clients read');
-is($name->{'@odata.type'}, "#${ns}StringAttributeMetadata", 'the row says its type');
+is($name->{'@odata.type'}, "#${ns}StringAttributeMetadata", 'the row has its type');
 is($name->{'@odata.context'},
 	$s->base . q{/api/data/v9.2/$metadata#EntityDefinitions('new_alltypes')/Attributes/$entity},
 	'context of one column');
@@ -154,7 +154,7 @@ $r = $s->get("$types?\$select=LogicalName"
 	  . "&\$filter=RequiredLevel/Value eq ${ns}AttributeRequiredLevel'SystemRequired'");
 my @required = map { $_->{LogicalName} } @{ $r->json->{value} };
 ok((grep { $_ eq 'new_alltypesid' } @required), 'filtered by required level');
-is(scalar(grep { $_ eq 'new_memo' } @required), 0, 'which leaves others out');
+is(scalar(grep { $_ eq 'new_memo' } @required), 0, 'which excludes others');
 $r = $s->get("$types?\$select=LogicalName&\$filter=AttributeTypeName/Value eq 'FileType'");
 is_deeply([ map { $_->{LogicalName} } @{ $r->json->{value} } ], ['new_file'], 'filtered by type name');
 
@@ -214,7 +214,7 @@ is($r->json->{'@odata.context'},
 	  . "${ns}LookupAttributeMetadata(LogicalName,Targets)",
 	'context of a cast list');
 is(scalar(grep { !$_->{Targets} || $_->{'@odata.type'} } @{ $r->json->{value} }),
-	0, 'a cast has only rows of the type, and they need not say so');
+	0, 'a cast returns only rows of the type, without their type');
 ok((grep { $_->{LogicalName} eq 'owninguser' } @{ $r->json->{value} }), 'all of them');
 
 # ---------------------------------------------------------------- choices
@@ -234,7 +234,7 @@ is(options($category->{OptionSet}), '1=Preferred Customer 2=Standard', 'a local 
 is($category->{OptionSet}{Name}, 'account_accountcategorycode', 'its name');
 ok(!$category->{OptionSet}{IsGlobal}, 'it is not global');
 ok(exists $category->{GlobalOptionSet} && !defined $category->{GlobalOptionSet},
-	'there is no global one');
+	'no global one');
 is_deeply(
 	[ sort keys %{ $category->{OptionSet}{Options}[0] } ],
 	[
@@ -247,7 +247,7 @@ my $global = column('new_globalchoice', 'Picklist',
 	'?$select=LogicalName&$expand=OptionSet,GlobalOptionSet');
 is($global->{OptionSet}{IsGlobal}, 1, 'a global choice');
 is($global->{GlobalOptionSet}{MetadataId}, $global->{OptionSet}{MetadataId},
-	'is the same both ways');
+	'is the same in both');
 is($global->{'@odata.context'},
 	$s->base . q{/api/data/v9.2/$metadata#EntityDefinitions('new_alltypes')/Attributes/}
 	  . "${ns}PicklistAttributeMetadata(LogicalName,OptionSet(),GlobalOptionSet())/\$entity",
@@ -286,9 +286,9 @@ is_deeply(
 	'status reasons and their states');
 
 my $boolean = column('new_boolean', 'Boolean', '?$expand=OptionSet');
-is($boolean->{OptionSet}{OptionSetType}, 'Boolean', 'yes and no');
+is($boolean->{OptionSet}{OptionSetType}, 'Boolean', 'booleans');
 is_deeply([ map { $boolean->{OptionSet}{$_}{Value} } qw(TrueOption FalseOption) ], [ 1, 0 ],
-	'are options, too');
+	'have options as well');
 ok(exists $boolean->{DefaultValue}, 'with a default');
 is(column('new_tablename', 'EntityName', '?$expand=OptionSet')->{OptionSet}, undef,
 	'a table name has no options');
@@ -312,7 +312,7 @@ refused("$types/${ns}EnumAttributeMetadata", 400, '0x80060888', qr/EnumAttribute
 	'no cast to the abstract type');
 refused("$types/${ns}StringAttributeMetadata?\$select=Precision", 400, '0x0',
 	qr/StringAttributeMetadata/,
-	'another type\'s property');
+	'a property of another type');
 refused("$types/${ns}StringAttributeMetadata/${ns}MemoAttributeMetadata", 400, '0x80060888',
 	qr/Memo/,
 	'one cast');

@@ -53,7 +53,7 @@ is_deeply(
 	[qw(new_meter account accountid OneToManyRelationship new_AccountId)],
 	'a lookup of a custom table');
 like($meter->{MetadataId}, $guid, 'it has an id');
-ok(!exists $meter->{'@odata.type'}, 'and need not say its type');
+ok(!exists $meter->{'@odata.type'}, 'without its type');
 is_deeply(
 	[ sort keys %{ $meter->{CascadeConfiguration} } ],
 	[qw(Archive Assign Delete Merge Reparent RollupView Share Unshare)], 'cascades');
@@ -89,7 +89,7 @@ is_deeply(
 		sort map { $_->{SchemaName} }
 		  @{ list(q{EntityDefinitions(LogicalName='account')/OneToManyRelationships?$select=SchemaName}) }
 	],
-	'all that point to a table, either way');
+	'all that refer to a table, in both directions');
 
 my $all = list('RelationshipDefinitions?$select=SchemaName,RelationshipType');
 my %types;
@@ -100,14 +100,14 @@ is_deeply(
 		"ManyToManyRelationship #${ns}ManyToManyRelationshipMetadata",
 		"OneToManyRelationship #${ns}OneToManyRelationshipMetadata"
 	],
-	'both kinds in one list say which they are');
+	'both kinds in one list have their type');
 is(scalar @{ list("$one?\$select=SchemaName") },
 	$types{"OneToManyRelationship #${ns}OneToManyRelationshipMetadata"},
-	'a cast leaves the others out');
+	'a cast excludes the others');
 is(
 	scalar @{ list('RelationshipDefinitions?$select=SchemaName'
 		  . "&\$filter=RelationshipType eq ${ns}RelationshipType'ManyToManyRelationship'") },
-	$types{"ManyToManyRelationship #${ns}ManyToManyRelationshipMetadata"}, 'so does a filter');
+	$types{"ManyToManyRelationship #${ns}ManyToManyRelationshipMetadata"}, 'and so does a filter');
 
 $r = $s->get("RelationshipDefinitions(SchemaName='$meter->{SchemaName}')");
 is($r->json->{MetadataId}, $meter->{MetadataId}, 'by name');
@@ -119,12 +119,12 @@ is($r->json->{'@odata.context'},
 
 my %deletes = map { $_->{SchemaName} => $_->{CascadeConfiguration}{Delete} }
   @{ list("$one?\$select=SchemaName,CascadeConfiguration") };
-is($deletes{owner_accounts}, 'Restrict', 'an owner cannot go');
+is($deletes{owner_accounts}, 'Restrict', 'an owner cannot be deleted');
 is($deletes{lk_accountbase_createdby}, 'RemoveLink', 'a creator can');
 
 refused('RelationshipDefinitions?$select=ReferencedEntity', 400, '0x0',
 	qr/'ReferencedEntity' on type 'Microsoft\.Dynamics\.CRM\.RelationshipMetadataBase'/,
-	'without a cast only what both have');
+	'without a cast, only common properties');
 refused(q{RelationshipDefinitions(SchemaName='nope')}, 404, '0x80040217', qr/nope/,
 	'no such relationship');
 refused("RelationshipDefinitions($meter->{MetadataId})/${ns}ManyToManyRelationshipMetadata", 404,
@@ -147,7 +147,7 @@ is_deeply(
 for my $table (qw(account contact))
 {
 	is_deeply(list("EntityDefinitions(LogicalName='$table')/ManyToManyRelationships"), [$many],
-		"the same at $table");
+		"the same from $table");
 }
 
 # ---------------------------------------------------------------- keys
@@ -171,7 +171,7 @@ is_deeply($r->json->{KeyAttributes},
 is_deeply(
 	[ map { $_->{KeyAttributes} } @{ list(q{EntityDefinitions(LogicalName='new_reading')/Keys}) } ],
 	[ [qw(new_readingid partitionid)] ],
-	'the key that an elastic table has');
+	'the key of an elastic table');
 is_deeply(list(q{EntityDefinitions(LogicalName='annotation')/Keys}), [], 'none');
 
 # ---------------------------------------------------------------- global choices

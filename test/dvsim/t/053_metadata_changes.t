@@ -1,6 +1,6 @@
 # 053_metadata_changes.t
-#		RetrieveMetadataChanges: criteria, properties, the Complex
-#		types, labels, stamps; and many tables in little time.
+#		RetrieveMetadataChanges: criteria, properties, the Complex types,
+#		labels, stamps; and many tables in little time.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -48,7 +48,7 @@ sub condition
 	};
 }
 
-# the names of the tables that a criteria lets through
+# the names of the tables that match the criteria
 sub tables
 {
 	my ($criteria) = @_;
@@ -90,19 +90,19 @@ like($stamp, qr{^\d+!\d\d/\d\d/\d{4} \d\d:\d\d:\d\d$}, 'stamp');
 my ($account, @others) = @{ $r->json->{EntityMetadata} };
 is(scalar @others, 0, 'one table');
 is_deeply([ @$account{qw(LogicalName EntitySetName)} ], [qw(account accounts)],
-	'what was asked for');
-like($account->{MetadataId}, qr/^[0-9a-f-]{36}$/, 'MetadataId is always there');
-ok(exists $account->{$_} && !defined $account->{$_}, "$_ was not: null")
+	'the requested properties');
+like($account->{MetadataId}, qr/^[0-9a-f-]{36}$/, 'MetadataId is always included');
+ok(exists $account->{$_} && !defined $account->{$_}, "$_ was not requested: null")
   for qw(SchemaName DisplayName IsCustomEntity ObjectTypeCode OneToManyRelationships Privileges);
-ok(!exists $account->{'@odata.type'}, 'a table needs no type');
+ok(!exists $account->{'@odata.type'}, 'a table has no type');
 
 my %columns = map { $_->{LogicalName} => $_ } @{ $account->{Attributes} };
 sub type_of { return ($columns{ $_[0] }{'@odata.type'} // '') =~ s/^#\Q$ns\E//r; }
 is(type_of('name'), 'ComplexStringAttributeMetadata', 'a text');
 is($columns{name}{MaxLength}, 160, 'its length');
 ok(exists $columns{name}{FormatName} && !defined $columns{name}{FormatName},
-	'its format was not asked for');
-ok(!exists $columns{name}{Targets}, 'it has no targets at all');
+	'its format was not requested');
+ok(!exists $columns{name}{Targets}, 'it has no targets member');
 is(type_of('revenue'), 'ComplexMoneyAttributeMetadata', 'money');
 ok(defined $columns{revenue}{Precision}, 'its precision');
 is_deeply($columns{ownerid}{Targets}, [qw(systemuser team)], 'targets');
@@ -147,7 +147,7 @@ is(
 			}
 		]
 	}),
-	'new_meter new_reading', 'filters inside of filters');
+	'new_meter new_reading', 'nested filters');
 is(
 	tables({
 		Conditions => [
@@ -192,7 +192,7 @@ is_deeply(
 		  @{ $r->json->{EntityMetadata}[0]{Attributes} }
 	],
 	[ [ 'new_decimal10', 'new_Decimal10', undef ] ],
-	'columns by what only some types have');
+	'columns by properties of some types only');
 
 $r = call({
 	Properties => { PropertyNames => [qw(ManyToOneRelationships ManyToManyRelationships)] },
@@ -208,7 +208,7 @@ is(scalar @{ $r->json->{EntityMetadata}[0]{ManyToOneRelationships} }, 2,
 is_deeply($r->json->{EntityMetadata}[0]{ManyToManyRelationships}, [],
 	'which those of the other kind do not meet');
 is($r->json->{EntityMetadata}[0]{ManyToOneRelationships}[0]{ReferencedEntity}, undef,
-	'with what was asked for');
+	'with the requested properties');
 
 $r = call({
 	Properties => { PropertyNames => ['Keys'] },
@@ -251,12 +251,12 @@ is($s->get('RetrieveMetadataChanges(Query=null)')->status, 200, 'the same');
 # ---------------------------------------------------------------- stamps
 
 $r = call($example, $stamp);
-is($r->status, 200, 'with the stamp of the answer before');
+is($r->status, 200, 'with the stamp of the previous answer');
 is_deeply($r->json->{EntityMetadata}, [], 'nothing has changed');
 like($r->json->{ServerVersionStamp}, qr/^\d+!/, 'and a new stamp');
 is($s->get("RetrieveMetadataChanges(ClientVersionStamp='" . Dvsim::escape($stamp)
 	. "')")->json->{EntityMetadata}[0],
-	undef, 'inside of the parentheses, too');
+	undef, 'inside the parentheses as well');
 
 sub expired
 {
@@ -270,12 +270,12 @@ sub expired
 			"$what: message");
 }
 
-expired('nonsense', 'a stamp that never was one');
-expired("$stamp!", 'one with something behind it');
+expired('nonsense', 'an invalid stamp');
+expired("$stamp!", 'one with trailing characters');
 expired('74812162!10/09/2022 22:10:22', 'an old one');
 (my $foreign = $stamp) =~ s/^\d+/74812162/;
 is(scalar @{ call($example, $foreign)->json->{EntityMetadata} }, 1,
-	'one of another schema brings all');
+	'one of another schema returns everything');
 
 is($s->control('POST', '/_dvsim/clock', { advance => 91 * 86_400 })->status, 200,
 	'three months later')

@@ -24,7 +24,7 @@ sub refused
 	like($r->json->{error}{message}, $message, "$what: message");
 }
 
-# ---------------------------------------------------------------- who, and which organisation
+# ---------------------------------------------------------------- user and organization
 
 my $r = $s->get('WhoAmI');
 my $me = $r->json;
@@ -34,8 +34,8 @@ like($me->{$_}, $guid, $_) for qw(UserId BusinessUnitId OrganizationId);
 is_deeply($s->get('WhoAmI()')->json, $me, 'with empty parentheses');
 is($s->get("systemusers($me->{UserId})?\$select=fullname")->status, 200, 'the user is a row');
 is($s->get("businessunits($me->{BusinessUnitId})?\$select=name")->status, 200,
-	'so is its business unit');
-is($s->post('WhoAmI', {})->status, 404, 'a function is not posted');
+	'and so is its business unit');
+is($s->post('WhoAmI', {})->status, 404, 'a function does not accept POST');
 refused('WhoAmI(x=1)', 400, '0x80060888', qr/unresolved parameters/, 'a parameter too many');
 
 like($s->get('RetrieveVersion')->json->{Version}, qr/^9\.2\.\d+\.\d+$/, 'RetrieveVersion');
@@ -54,11 +54,11 @@ refused(q{RetrieveCurrentOrganization(AccessType='Sideways')}, 400, '0x80060888'
 refused('NoSuchFunction', 404, '0x80060888',
 	qr/^Resource not found for the segment 'NoSuchFunction'\.$/, 'unknown function');
 refused('NoSuchFunction(a=1)', 404, '0x80060888', qr/segment 'NoSuchFunction'/, 'with parameters');
-refused('whoami', 404, '0x80060888', qr/segment 'whoami'/, 'names mind the case');
+refused('whoami', 404, '0x80060888', qr/segment 'whoami'/, 'names are case-sensitive');
 
 # ---------------------------------------------------------------- counts
 
-# the first number that a call brings
+# the first number that a call returns
 sub first_count
 {
 	my ($arguments) = @_;
@@ -85,13 +85,13 @@ is_deeply(
 is(first_count(q{(EntityNames=['account'])}), 3, 'with the names in place');
 is(first_count('(EntityNames=%5B%27account%27%5D)'), 3, 'encoded');
 is($s->control('POST', '/_dvsim/seed?table=contact&rows=12000')->status, 200, 'many rows');
-is(first_count('(EntityNames=@p)?@p=["contact"]'), 12000, 'are counted past 5,000');
+is(first_count('(EntityNames=@p)?@p=["contact"]'), 12000, 'are counted beyond 5,000');
 refused('RetrieveTotalRecordCount', 400, '0x80060888', qr/unresolved parameters/,
 	'names are required');
 refused('RetrieveTotalRecordCount(EntityNames=@p1)', 400, '0x80060888', qr/unresolved parameters/,
 	'an alias without value');
 refused('RetrieveTotalRecordCount(EntityNames=@p1)?@p1=account', 400, '0x80060888', qr/unresolved/,
-	'no list');
+	'not a list');
 refused('RetrieveTotalRecordCount(EntityNames=@p1)?@p1=["nope"]', 400, '0x80041102', qr/'nope'/,
 	'no such table');
 $s->control('POST', '/_dvsim/quirks', ['failing-total-count']);
@@ -111,8 +111,8 @@ is_deeply([ grep { !$sets{$_} } map { $_->{EntitySetName} }
 
 # ---------------------------------------------------------------- $metadata
 
-# Elements with their attributes and the number of their parent; dies unless
-# the text is well-formed as far as CSDL goes (no CDATA, no text between).
+# Elements with their attributes and the number of their parent; dies unless the text is
+# well-formed as far as CSDL requires (no CDATA, no text between).
 sub parse
 {
 	my ($xml) = @_;
@@ -162,7 +162,7 @@ is_deeply([ @$schema{qw(Namespace Alias)} ], [qw(Microsoft.Dynamics.CRM mscrm)],
 
 my %types = map { $_->{Name} => $_ } grep { $_->{name} eq 'EntityType' } @$elements;
 
-# what an entity type contains, by kind and name
+# the contents of an entity type, by kind and name
 sub inside
 {
 	my ($type, $kind) = @_;
@@ -201,8 +201,8 @@ is_deeply(
 		description => 'Edm.String'
 	},
 	'properties and their types');
-ok(!$properties{parentaccountid}, 'a lookup is no property');
-ok(!$properties{parentaccountidname}, 'nor is its helper');
+ok(!$properties{parentaccountid}, 'a lookup is not a property');
+ok(!$properties{parentaccountidname}, 'nor is its helper column');
 is({ inside('new_alltypes', 'Property') }->{new_date}{Type}, 'Edm.Date', 'a date');
 
 my ($key) = grep { $_->{name} eq 'Key' && $_->{parent} == $types{account}{number} } @$elements;
@@ -229,12 +229,12 @@ is($types{team}{BaseType}, 'mscrm.principal', 'so is a team');
 ($ref) = grep { $_->{name} eq 'PropertyRef' && $_->{parent} == $key->{number} } @$elements;
 is($ref->{Name}, 'ownerid', 'whose key is ownerid');
 ok(!(grep { $_->{name} eq 'Key' && $_->{parent} == $types{systemuser}{number} } @$elements),
-	'a user has none of its own');
-ok({ inside('systemuser', 'Property') }->{systemuserid}, 'but its id');
+	'a user has no key of its own');
+ok({ inside('systemuser', 'Property') }->{systemuserid}, 'except its id');
 
 my %seen;
 $seen{"$_->{parent} $_->{Name}"}++ for grep { $_->{name} =~ /Property$/ } @$elements;
-is_deeply([ grep { $seen{$_} > 1 } keys %seen ], [], 'no name twice in a type');
+is_deeply([ grep { $seen{$_} > 1 } keys %seen ], [], 'names in a type are unique');
 
 my %actions;
 for my $parameter (grep { $_->{name} eq 'Parameter' && $_->{Name} eq 'Targets' } @$elements)
@@ -253,7 +253,7 @@ ok(!$actions{CreateMultiple}{'Collection(mscrm.annotation)'}, 'but not annotatio
 
 my $annotated = $s->get('$metadata?annotations=true', Accept => 'application/xml');
 ok(length $annotated->body > length $r->body, 'annotations on request');
-ok(eval { parse($annotated->body) }, 'are well-formed, too');
+ok(eval { parse($annotated->body) }, 'which are well-formed as well');
 
 # ---------------------------------------------------------------- languages
 

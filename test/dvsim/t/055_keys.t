@@ -1,7 +1,7 @@
 # 055_keys.t
-#		Alternate keys that requests make: the job that creates the
-#		index, what can be done with a key before and after, failure
-#		and reactivation, deletion, stamps; and publishing.
+#		Alternate keys that requests create: the job that creates the index,
+#		how a key can be used before and after, failure and reactivation,
+#		deletion, stamps; and publishing.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -37,7 +37,7 @@ sub make
 
 sub later { $s->control('POST', '/_dvsim/clock', { advance => $_[0] }); return; }
 
-# "status job's state/status": the job is that of the time when the key was made
+# "status job's state/status": the job is the one that created the key
 sub state_of
 {
 	my ($table, $name, $job) = @_;
@@ -55,7 +55,7 @@ sub names_of
 	return join ' ', sort map { $_->{LogicalName} } @{ $s->get(keys_of($_[0]) . '?$select=LogicalName')->json->{value} };
 }
 
-# ---------------------------------------------------------------- made and activated
+# ---------------------------------------------------------------- created and activated
 
 my $one = $s->create('accounts', { name => 'One', accountnumber => 'A-1' });
 my $r = $s->post(
@@ -70,7 +70,7 @@ my $r = $s->post(
 	});
 is($r->status, 204, 'POST of a key');
 like($r->header('OData-EntityId'), qr/^\Q$root\EEntityDefinitions\($guid\)\/Keys\($guid\)$/,
-	'says where it is');
+	'returns its location');
 my ($id) = $r->header('OData-EntityId') =~ /Keys\((.*)\)/;
 my $key = $s->get(keys_of('account') . "($id)")->json;
 is_deeply(
@@ -78,13 +78,13 @@ is_deeply(
 	[ 'new_NumberKey', 'new_numberkey', 'account', ['accountnumber'], 'Pending', $id ],
 	'its definition');
 is($key->{DisplayName}{UserLocalizedLabel}{Label}, 'Account Number', 'its label');
-ok(!$key->{IsSynchronous}, 'its index is made by a job');
+ok(!$key->{IsSynchronous}, 'its index is created by a job');
 my $job = $key->{AsyncJob};
 like($job, qr/^$guid$/, 'which it names');
 $r = $s->get("asyncoperations($job)?\$select=name,operationtype,primaryentitytype")->json;
 is_deeply([ @$r{qw(name operationtype primaryentitytype)} ],
 	[ 'Create index for Account Number for table Account', 63, 'account' ], 'the job');
-is(state_of('account', 'new_numberkey', $job), 'Pending 0/0', 'both wait');
+is(state_of('account', 'new_numberkey', $job), 'Pending 0/0', 'both are waiting');
 
 my $pending = sub {
 	my ($when) = @_;
@@ -112,7 +112,7 @@ is_deeply([ @$r{qw(errorcode message)} ], [ undef, undef ], 'and without an erro
 
 is($s->get("accounts(accountnumber='A-1')?\$select=name")->json->{accountid}, $one, 'Active: a URL');
 is(outcome($s->patch("accounts(accountnumber='A-2')", { name => 'Two' })), 204, 'an upsert');
-is($s->get("accounts(accountnumber='a-2')?\$select=name")->json->{name}, 'Two', 'has made a row');
+is($s->get("accounts(accountnumber='a-2')?\$select=name")->json->{name}, 'Two', 'has created a row');
 is(outcome($s->post('accounts', { name => 'x', accountnumber => 'A-1' })), '412 0x80060892',
 	'enforced on create');
 is(outcome($s->patch("accounts($one)", { accountnumber => 'A-2' })), '412 0x80060892', 'on update');
@@ -120,7 +120,7 @@ like($s->post('accounts', { name => 'x', accountnumber => 'A-1' })->json->{error
 	qr/^Entity Key new_NumberKey violated\. A record with the same value for Account Number /,
 	'with its name');
 
-# one key's columns are a part of another's
+# the columns of one key are a subset of another's
 is(outcome(make('account', 'new_PairKey', 'accountnumber', 'name')), 204, 'a key of two columns');
 later(10);
 is($s->get("accounts(name='One',accountnumber='A-1')?\$select=name")->json->{accountid}, $one,
@@ -135,7 +135,7 @@ later(10);
 is(state_of('contact', 'new_employeekey', $job), 'Failed 3/31', 'fails');
 is(job_of('contact', 'new_employeekey'), $job, 'and keeps its job');
 $r = $s->get("asyncoperations($job)?\$select=errorcode,message")->json;
-is($r->{errorcode}, -2147088238, 'which says why: code');
+is($r->{errorcode}, -2147088238, 'with the reason: code');
 like($r->{message}, qr/duplicate key was found/, 'and message');
 is(outcome($s->get("contacts(jobtitle='E-1')")), '400 0x80060890', 'a failed key has no URL');
 is(outcome($s->post('contacts', { lastname => 'c', jobtitle => 'E-2' })), 204, 'other rows …');
@@ -143,20 +143,20 @@ is(outcome($s->post('contacts', { lastname => 'd', jobtitle => 'E-2' })), 204, '
 
 my %again = (EntityLogicalName => 'contact', EntityKeyLogicalName => 'new_employeekey');
 is(outcome($s->post('ReactivateEntityKey', \%again)), 204, 'ReactivateEntityKey');
-isnt(job_of('contact', 'new_employeekey'), $job, 'starts another job');
+isnt(job_of('contact', 'new_employeekey'), $job, 'starts a new job');
 is(outcome($s->post('ReactivateEntityKey', \%again)), '400 0x80060897', 'not while it is pending');
 later(10);
-is(state_of('contact', 'new_employeekey', $job), 'Failed 3/31', 'which fails, too');
+is(state_of('contact', 'new_employeekey', $job), 'Failed 3/31', 'which fails as well');
 $s->delete("contacts($twins[0])");
 $s->patch("contacts($_->{contactid})", { jobtitle => undef })
   for @{ $s->get("contacts?\$select=contactid&\$filter=jobtitle eq 'E-2'")->json->{value} };
 $s->post('ReactivateEntityKey', \%again);
 later(10);
 is($s->get("contacts(jobtitle='E-1')?\$select=lastname")->json->{lastname}, 'b',
-	'until nothing is double; nulls are not');
+	'succeeds when no values are duplicates, except nulls');
 is(outcome($s->post('ReactivateEntityKey', \%again)), '400 0x80060897', 'not when it is active');
 is($s->post('ReactivateEntityKey', \%again)->json->{error}{message},
-	'Reactivate entity key is only supported for failed job', 'with the documented words');
+	'Reactivate entity key is only supported for failed job', 'with the documented message');
 is(outcome($s->post('ReactivateEntityKey', { %again, EntityKeyLogicalName => 'nope' })),
 	'404 0x80041140', 'no such key');
 is(outcome($s->post('ReactivateEntityKey', { %again, EntityLogicalName => 'nope' })),
@@ -212,11 +212,11 @@ later(5);
 is_deeply($seen, { account => 'new_faxkey:Active new_pairkey:Active' }, 'it is active');
 later(5);
 ($stamp, $seen) = changes($stamp);
-is_deeply($seen, {}, 'nothing more');
+is_deeply($seen, {}, 'nothing else');
 later(5);
 $s->delete(keys_of('account') . q{(LogicalName='new_faxkey')});
 ($stamp, $seen) = changes($stamp);
-is_deeply($seen, { account => 'new_pairkey:Active' }, 'it is gone');
+is_deeply($seen, { account => 'new_pairkey:Active' }, 'it is removed');
 
 # ---------------------------------------------------------------- in a $batch
 
@@ -279,7 +279,7 @@ is(outcome($s->request(@$_)), '405 0x80060888', "refused: $_->[0] $_->[1]")
   [ POST => 'EntityDefinitions', {} ], [ DELETE => q{EntityDefinitions(LogicalName='account')} ],
   [ POST => q{EntityDefinitions(LogicalName='account')/Attributes}, {} ],
   [ POST => 'RelationshipDefinitions', {} ], [ POST => 'GlobalOptionSetDefinitions', {} ];
-is(names_of('account'), 'new_pairkey', 'none was made');
+is(names_of('account'), 'new_pairkey', 'none was created');
 
 my @columns = qw(fax telephone1 telephone2 emailaddress1 websiteurl sic stockexchange
   numberofemployees primarycontactid industrycode);
@@ -293,9 +293,9 @@ is(outcome($s->delete(keys_of('new_meter') . q{(LogicalName='new_serialkey')})),
 	'a key of the schema can be deleted');
 $s->create('new_meters', { new_name => "M$_", new_serial => 'twice' }) for 1, 2;
 $s->control('POST', '/_dvsim/reset');
-is(names_of('account'), '', 'a reset removes what was made');
+is(names_of('account'), '', 'a reset removes created keys');
 is(names_of('contact'), '', 'everywhere');
-is(names_of('new_meter'), 'new_serialkey new_sitekey', 'and restores what was deleted');
+is(names_of('new_meter'), 'new_serialkey new_sitekey', 'and restores deleted ones');
 $s->create('new_meters', { new_name => 'M1', new_serial => 'once' });
 is(outcome($s->post('new_meters', { new_name => 'M2', new_serial => 'once' })), '412 0x80060892',
 	'with its index');
@@ -308,11 +308,11 @@ $s->create('new_meters', { new_name => 'M3', new_serial => 'once' });
 $s->delete(keys_of('new_meter') . q{(LogicalName='new_sitekey')});
 ok($s->stop, 'dvsim ends');
 $s->start_again;
-is(names_of('account'), '', 'a key that was made is gone after a restart');
+is(names_of('account'), '', 'a created key does not survive a restart');
 is(outcome($s->post('accounts', { name => 'A1' })), 204, 'and so is its index');
-is(names_of('new_meter'), 'new_serialkey new_sitekey', 'those of the schema are back');
+is(names_of('new_meter'), 'new_serialkey new_sitekey', 'those of the schema are restored');
 is($s->get(keys_of('new_meter') . q{(LogicalName='new_serialkey')})->json->{EntityKeyIndexStatus},
-	'Failed', 'but one that the rows do not allow has failed');
+	'Failed', 'but one that the rows violate has failed');
 is($s->get(keys_of('new_meter') . q{(LogicalName='new_sitekey')})->json->{EntityKeyIndexStatus},
 	'Active', 'the other is active');
 $s->delete('new_meters(' . $_->{new_meterid} . ')')
@@ -329,7 +329,7 @@ is(outcome($s->post('PublishXml',
 	204, 'PublishXml');
 is(outcome($s->post('PublishXml', { ParameterXml => '<importexportxml>' })), '400 0x80040203',
 	'not with half of the XML');
-is(outcome($s->post('PublishXml', {})), '400 0x80040203', 'not without');
+is(outcome($s->post('PublishXml', {})), '400 0x80040203', 'nor without it');
 is(outcome($s->post('PublishAllXml', undef)), 204, 'PublishAllXml');
 
 ok($s->stop, 'dvsim ends cleanly');

@@ -1,6 +1,6 @@
 # 060_solutions.t
-#		Solutions and their components, and which table has which
-#		bulk message: rows like any other.
+#		Solutions and their components, and the bulk messages of each table,
+#		as rows.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -46,7 +46,7 @@ my $first = $components->[0]{objectid};
 is($s->get("EntityDefinitions($first)?\$select=LogicalName")->json->{LogicalName},
 	$tables{$first}, 'one by one');
 is_deeply(components(q{solutionid/uniquename eq 'nope'}),
-	[], 'a solution that is not there has none');
+	[], 'an unknown solution has none');
 is_deeply(
 	[
 		sort map { $tables{ $_->{objectid} } }
@@ -90,6 +90,6 @@ my %can;
 $can{ $_->{primaryobjecttypecode} }{ $_->{sdkmessageid}{name} } = 1 for grep { !$_->{error} } @$all;
 is_deeply([ sort keys %{ $can{account} } ], [qw(CreateMultiple UpdateMultiple)],
 	'all tables at once');
-ok(!$can{annotation}, 'those without are not among them');
+ok(!$can{annotation}, 'tables without it are excluded');
 
 done_testing;

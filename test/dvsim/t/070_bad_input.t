@@ -1,8 +1,8 @@
 # 070_bad_input.t
-#		Malformed HTTP, URLs, JSON, multipart and XML: each must be refused as
-#		the service refuses (or the connection closed where HTTP itself is
-#		broken), and dvsim must live on and end cleanly.  072_mutations.t
-#		looks for what nobody thought of.
+#		Malformed HTTP, URLs, JSON, multipart, and XML: each must be refused
+#		as the service refuses it (or the connection closed if HTTP itself is
+#		violated), and dvsim must survive and end cleanly.  072_mutations.t
+#		searches for unforeseen cases.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -22,7 +22,7 @@ my $row = $s->create('accounts', { name => 'Row' });
 my $root = RawClient::ROOT;
 my $deep = 100_000;
 
-# Each line: what it is, the request, the statuses allowed.
+# Each line: a description, the request, the allowed statuses.
 sub refused
 {
 	my ($title, @cases) = @_;
@@ -177,7 +177,7 @@ refused(
 my $mixed = 'Content-Type: multipart/mixed; boundary=';
 my @get = part('b', undef, "GET ${root}WhoAmI HTTP/1.1", '', '');
 
-# a batch of one changeset of one request
+# a batch with a change set of one request
 sub changeset
 {
 	return batch([ '--b', "${mixed}c", '', part('c', 1, @_), '--c--', '--b--' ]);
@@ -213,7 +213,7 @@ refused(
 		'200|400' ],
 	[ '1,001 parts', batch([ (@get) x 1001, '--b--' ]), 400 ]);
 
-# "billion laughs": each entity is ten of the one before
+# "billion laughs": each entity consists of ten of the previous one
 my $laughs = '<!DOCTYPE fetch [<!ENTITY e0 "ha">';
 $laughs .= "<!ENTITY e$_ \"" . ('&e' . ($_ - 1) . ';') x 10 . '">' for 1 .. 12;
 $laughs .= ']><fetch><entity name="account"><attribute name="&e12;"/></entity></fetch>';
@@ -277,8 +277,8 @@ refused(
 	[ 'seed of less than nothing', post('/_dvsim/seed?table=account&rows=-1', ''), '4..' ],
 	[ 'clock of no kind', post('/_dvsim/clock', '{"advance":'), '4..' ]);
 
-# What is not even HTTP: an answer or a closed connection will do.  Each is a
-# request for a path with these lines behind it, or the bytes given.
+# Not even HTTP: an answer or a closed connection will do.  Each is a request for a path
+# followed by these lines, or the given bytes.
 sub lines
 {
 	my ($method, $path, @lines) = @_;
@@ -316,7 +316,7 @@ my @broken = (
 	[ 'coding of no kind', lines('POST', 'accounts', 'Transfer-Encoding: x', '', '{}') ],
 	[ 'TLS', "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" . 'x' x 500 ]);
 
-subtest 'what is not HTTP' => sub {
+subtest 'malformed HTTP' => sub {
 	for (@broken)
 	{
 		my ($what, $bytes) = @$_;
@@ -326,7 +326,7 @@ subtest 'what is not HTTP' => sub {
 	}
 };
 
-ok($s->alive, 'dvsim lives');
+ok($s->alive, 'dvsim survives');
 is($s->get('WhoAmI')->status, 200, 'and answers');
 is($s->get("accounts($row)")->status, 200, 'and has its rows');
 ok($s->stop, 'and ends cleanly');

@@ -1,6 +1,6 @@
 # 071_tolerances.t
-#		What clients in the field do a little differently: the
-#		service answers them, so dvsim must.
+#		Requests of common clients that deviate slightly: the service answers
+#		them, so dvsim must.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -34,7 +34,7 @@ sub batch
 		'Content-Type' => 'multipart/mixed; boundary=batch_1', %headers);
 }
 
-# A batch of GETs, with the line ends and the end of the whole that are asked for.
+# A batch of GETs, with the given line ends and end of the body.
 sub batch_of
 {
 	my ($eol, $end, @targets) = @_;
@@ -93,7 +93,7 @@ subtest 'request lines of $batch' => sub {
 
 		is(statuses($r), '200 200', "$_->[1], with unescaped blanks");
 		like($r->body, qr/Bert Ltd/, "$_->[1]: the row is found");
-		unlike($r->body, qr/Anna/, "$_->[1]: the filter was heard");
+		unlike($r->body, qr/Anna/, "$_->[1]: the filter is applied");
 		(my $escaped = $_->[0]) =~ s/ /%20/g;
 		is(batch_of("\r\n", "\r\n", $escaped)->body =~ /Bert Ltd/, 1, "$_->[1], with %20");
 	}
@@ -132,7 +132,7 @@ subtest 'functions with and without parentheses' => sub {
 
 	is($plain->status, 200, 'WhoAmI');
 	is($empty->status, 200, 'WhoAmI()');
-	is($empty->json->{UserId}, $plain->json->{UserId}, 'say the same');
+	is($empty->json->{UserId}, $plain->json->{UserId}, 'have the same answer');
 	is(statuses(batch_of("\r\n", "\r\n", "${root}WhoAmI()")), '200 200', 'in a $batch as well');
 };
 
@@ -167,7 +167,7 @@ subtest 'the service root' => sub {
 	is($none->status, 200, 'without');
 	is_deeply($none->json->{value}, $slash->json->{value}, 'list the same');
 	is(scalar grep({ $_->{name} eq 'accounts' } @{ $slash->json->{value} }),
-		1, 'and the accounts are there');
+		1, 'and the accounts exist');
 };
 
 subtest '@odata.id in Targets' => sub {
@@ -193,7 +193,7 @@ subtest '@odata.id in Targets' => sub {
 
 		is($r->status, 204, $what) or diag($r->body);
 		$r = $s->get("new_meters(new_serial='$serial')?\$select=new_name");
-		is($r->status == 200 && $r->json->{new_name}, $what, "$what: the row is there");
+		is($r->status == 200 && $r->json->{new_name}, $what, "$what: the row exists");
 	}
 };
 
@@ -288,8 +288,8 @@ subtest 'headers' => sub {
 		my $r = $s->get('contacts?$select=_parentcustomerid_value', Prefer => $_->[0]);
 
 		is($r->status, 200, $_->[1]) or diag($r->body), next;
-		is(scalar @{ $r->json->{value} }, 2, "$_->[1]: page size heard");
-		is($r->json->{value}[0]{$annotation}, 'account', "$_->[1]: annotations heard");
+		is(scalar @{ $r->json->{value} }, 2, "$_->[1]: the page size is applied");
+		is($r->json->{value}[0]{$annotation}, 'account', "$_->[1]: the annotations are included");
 	}
 
 	for (
@@ -300,8 +300,8 @@ subtest 'headers' => sub {
 	}
 };
 
-# Parts that end with their headers: the line end of the delimiter is all that
-# follows the empty line.  So does Microsoft's Python client, with CRLF …
+# Parts that end with their headers: only the line end of the delimiter follows the empty
+# line.  Microsoft's Python client sends them, with CRLF …
 sub python_part
 {
 	my ($boundary, $id, $method, $url, $body, @headers) = @_;
@@ -417,7 +417,7 @@ subtest 'parts of $batch that end with their headers' => sub {
 	}
 };
 
-subtest 'aliases, and commas too many' => sub {
+subtest 'aliases, and superfluous commas' => sub {
 	my $only = '$select=name,revenue';
 	my %of = (Cheap => 1, Dear => 9, Free => undef);
 
@@ -431,19 +431,19 @@ subtest 'aliases, and commas too many' => sub {
 	my $here = "accountnumber eq 'ALIAS'";
 
 	is($ordered->("\$orderby=\@p1 asc,\@p2 desc&\$filter=\@p1 ne \@p3 and $here&\@p1=revenue&\@p2=name"),
-		'Cheap Dear', 'the documented example: columns, and an alias that is not given');
+		'Cheap Dear', 'the documented example: columns, and an alias without a value');
 	is($ordered->("\$filter=contains(\@p1,'e') and \@p2 eq \@p3&\$orderby=\@p4 desc, \@p1 asc"
 			. "&\@p1=name&\@p2=accountnumber&\@p3='ALIAS'&\@p4=revenue"), 'Dear Cheap Free',
 		'the sample');
 	is($ordered->("\$filter=$here&\$orderby=\@p1&\@p1=name"), 'Cheap Dear Free', 'no direction');
 	is($ordered->("\$filter=$here&\$orderby=\@p1&\@p1=name desc"), '400 0x80060888',
-		'a direction is no part of the value');
+		'a direction is not part of the value');
 	is($ordered->("\$filter=$here&\$orderby=\@p1 desc"), '400 0x80060888', 'order by nothing');
 	is($ordered->("\$filter=\@p1 eq 'ALIAS'&\@p1=nocolumn"), '400 0x0', 'no such column');
 	is($ordered->("\$filter=\@p1 eq 'ALIAS'&\@p1=accountnumber eq 'ALIAS'"), '400 0x80060888',
 		'an alias is no condition');
 	is($ordered->("\$filter=Microsoft.Dynamics.CRM.EqualUserId(PropertyName=\@p1)&\@p1=ownerid"),
-		'400 0x80060888', 'a name in place of a text');
+		'400 0x80060888', 'a name instead of a text');
 	is($s->get("accounts?\$expand=contact_customer_accounts(\$orderby=\@p1)&\@p1=fullname")->status,
 		400, 'not inside $expand');
 
@@ -454,14 +454,14 @@ subtest 'aliases, and commas too many' => sub {
 
 		is_deeply(names($r), [qw(Cheap Dear Free)], $_);
 		like($r->status == 200 && $r->json->{'@odata.context'}, qr/#accounts\(name(?:,owninguser\(fullname\))?\)$/,
-			'the context has no comma more');
+			'the context has no extra comma');
 	}
 	is($s->get("accounts?\$select=$_")->status, 400, "\$select=$_") for ',', ',name', 'name,,revenue', 'name,,';
 	is($s->get("EntityDefinitions(LogicalName='account')?\$select=LogicalName,")->status, 200,
 		'in definitions');
 };
 
-subtest 'what only looks like a tolerance' => sub {
+subtest 'near misses' => sub {
 	for (
 		"not Microsoft.Dynamics.CRM.Last7Days(PropertyName=\@p1)&\@p1='createdon'",
 		"not Microsoft.Dynamics.CRM.EqualUserId(PropertyName=\@p1)&\@p1='ownerid'",
@@ -472,7 +472,7 @@ subtest 'what only looks like a tolerance' => sub {
 		is($r->status, 400, $_);
 		is($r->json->{error}{message},
 			'Not operator along with the Custom Named Condition operators is not allowed',
-			'with the documented words');
+			'with the documented message');
 	}
 };
 

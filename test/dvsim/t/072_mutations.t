@@ -1,13 +1,11 @@
 # 072_mutations.t
-#		Some thousands of good requests, each damaged at random places: every
-#		one must get a proper answer, whatever it says, over one keep-alive
-#		connection.
+#		Some thousands of valid requests, each damaged at random places: every
+#		one must get a well-formed answer, over one keep-alive connection.
 #
-# Mutations spare the framing of HTTP, so a connection that closes is one too
-# many (a few are forgiven, for what libmicrohttpd itself cannot read).  SEED
-# and COUNT of the environment repeat or lengthen a run.  Under
-# AddressSanitizer this also proves that nothing leaks or reads out of bounds,
-# because the exit status of dvsim is looked at.
+# Mutations spare the framing of HTTP, so a closed connection is an error (a few are
+# tolerated, for requests that libmicrohttpd itself cannot read).  SEED and COUNT of the
+# environment repeat or lengthen a run.  Under AddressSanitizer this also proves that
+# nothing leaks or reads out of bounds, because the exit status of dvsim is checked.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -32,7 +30,7 @@ my $ns = 'Microsoft.Dynamics.CRM';
 note("SEED=$seed COUNT=$count");
 srand $seed;
 
-# ---------------------------------------------------------------- good requests
+# ---------------------------------------------------------------- valid requests
 
 my @reads = (
 	'accounts',
@@ -163,7 +161,7 @@ sub damaged
 	return $text;
 }
 
-# A good request with its target, its body or a header damaged.
+# A valid request with its target, its body, or a header damaged.
 sub mutation
 {
 	my %r = %{ pick(@good) };
@@ -211,13 +209,13 @@ for my $n (1 .. $count)
 	last unless $s->alive;
 }
 
-is($wrong, 0, "$count mutations, each with a proper answer")
+is($wrong, 0, "$count mutations, each with a well-formed answer")
   or diag("repeat with SEED=$seed");
 note('statuses: ' . join ', ', map { "$_: $statuses{$_}" } sort keys %statuses);
-cmp_ok($closed, '<', $count / 50, 'few of them cost the connection');
-cmp_ok($statuses{200} // 0, '>', $count / 50, 'some were still good');
+cmp_ok($closed, '<', $count / 50, 'few of them close the connection');
+cmp_ok($statuses{200} // 0, '>', $count / 50, 'some were still valid');
 cmp_ok($statuses{400} // 0, '>', $count / 5, 'many were refused');
-ok($s->alive, 'dvsim lives');
+ok($s->alive, 'dvsim survives');
 is($s->get('WhoAmI')->status, 200, 'and answers');
 is($s->get('accounts?$top=1')->status, 200, 'and has its rows');
 ok($s->stop, 'and ends cleanly');

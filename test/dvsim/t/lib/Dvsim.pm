@@ -15,16 +15,16 @@
 #	is($r->json->{name}, 'A');
 #	done_testing;
 #
-# The program is $ENV{DVSIM}, else ../dvsim seen from t/.  It is stopped when
-# the test ends, however that comes about, and if it did not end with status
-# 0 (a crash, a report of a sanitizer) its stderr is shown and the test script
-# fails through its exit status, whatever the number of its tests.
+# The program is $ENV{DVSIM}, or ../dvsim relative to t/.  It is stopped when the test ends
+# for any reason, and if it did not end with status 0 (a crash, a report of a sanitizer), its
+# stderr is shown and the test script fails through its exit status, whatever the number of
+# its tests.
 #
-# Paths are relative to /api/data/v9.2/ unless they start with "/" or are a
-# whole URL (a nextLink).  Blanks, quotes and characters outside ASCII may be
-# written as they are and are percent-encoded here; everything else, and "%"
-# above all, is the caller's own.  Headers are name => value; undef leaves a
-# standing header out, '' sends it empty, an array sends it several times.
+# Paths are relative to /api/data/v9.2/ unless they start with "/" or are a complete URL (a
+# nextLink).  Blanks, quotes, and characters outside ASCII may be written as they are and are
+# percent-encoded here; the caller encodes everything else, and "%" above all.  Headers are
+# name => value; undef omits a standard header, '' sends it empty, an array sends it several
+# times.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -55,7 +55,7 @@ my $owner = $$;
 my %running;    # pid => process
 my $unclean = 0;
 
-# A test that is interrupted must take its dvsim with it.
+# An interrupted test must stop its dvsim.
 for my $signal (qw(INT TERM HUP))
 {
 	$SIG{$signal} = sub { exit 130 }
@@ -96,7 +96,7 @@ sub start
 	push @args, '--listen', '127.0.0.1:0'
 	  unless grep { /^--listen/ } @args;
 
-	# the first user's name and secret (behind the last colon) are those of every request
+	# every request uses the name and secret (after the last colon) of the first user
 	my $user;
 	for my $i (0 .. $#args)
 	{
@@ -137,8 +137,8 @@ sub crash
 	return;
 }
 
-# The same dvsim at the same address; with "--data" it has the rows that were
-# committed, of everything else it knows nothing.
+# The same dvsim at the same address; with "--data" it has the committed rows, and no other
+# state.
 sub start_again
 {
 	my ($self) = @_;
@@ -154,7 +154,7 @@ sub start_again
 	return;
 }
 
-# The ready file may be seen before it is whole, so its lines are counted.
+# The ready file may be visible before it is complete, so its lines are counted.
 sub wait_ready
 {
 	my ($self, $tls) = @_;
@@ -261,7 +261,7 @@ END
 	}
 }
 
-# ---------------------------------------------------------------- what it is
+# ---------------------------------------------------------------- properties
 
 sub base { return $_[0]{base}; }
 sub pid { return $_[0]{proc}{pid}; }
@@ -270,7 +270,7 @@ sub stderr { return slurp($_[0]{proc}{stderr}) // ''; }
 
 # ---------------------------------------------------------------- tokens
 
-# A new token; dies with the endpoint's answer when there is none.
+# A new token; dies with the endpoint's answer if it is refused.
 sub token
 {
 	my ($self, $client, $secret) = @_;
@@ -346,7 +346,7 @@ sub spawn
 }
 
 # The control plane takes no token.
-# exactly these quirks are on from now on
+# turns on exactly these quirks
 sub quirks
 {
 	my ($self, @names) = @_;
@@ -355,7 +355,7 @@ sub quirks
 	return;
 }
 
-# exactly these application users read only rows that they own, from now on
+# exactly these application users can read only their own rows, from now on
 sub limited
 {
 	my ($self, @users) = @_;
@@ -364,7 +364,7 @@ sub limited
 	return;
 }
 
-# Changes the schema; dies when a change is refused.
+# Changes the schema; dies if a change is refused.
 sub change_schema
 {
 	my ($self, @changes) = @_;
@@ -380,7 +380,7 @@ sub control
 		defined $body ? ('Content-Type' => 'application/json') : ())->result;
 }
 
-# Creates a row and returns its id; dies when it is refused.
+# Creates a row and returns its id; dies if it is refused.
 sub create
 {
 	my ($self, $set, $row, %headers) = @_;
@@ -394,7 +394,7 @@ sub create
 	return lc $1;
 }
 
-# With no header but those given and the few that HTTP asks for.
+# With only the given headers and the few that HTTP requires.
 sub spawn_plain
 {
 	my ($self, $method, $path, $body, %headers) = @_;
@@ -412,7 +412,7 @@ sub spawn_plain
 		push @args, '--data-binary', "\@$file.data";
 	}
 
-	# curl's own additions, unless the caller has his
+	# curl's own additions, unless the caller has given them
 	for my $name (qw(Expect Content-Type Accept User-Agent))
 	{
 		$headers{$name} = undef unless grep { lc $_ eq lc $name } keys %headers;
@@ -441,7 +441,7 @@ sub url
 	return $self->{base} . ($path =~ m{^/} ? $path : ROOT . $path);
 }
 
-# A socket of its own for what curl would not send; not with --tls.
+# A separate socket for bytes that curl would not send; not with --tls.
 sub socket
 {
 	my ($self) = @_;
@@ -452,8 +452,8 @@ sub socket
 	  // croak "cannot connect to $peer: $!";
 }
 
-# Sends bytes as they are and returns all that comes until dvsim closes, or
-# is silent for that many seconds.
+# Sends bytes as they are and returns everything until dvsim closes the connection, or is
+# silent for that many seconds.
 sub raw
 {
 	my ($self, $bytes, $patience) = @_;
@@ -474,7 +474,7 @@ sub raw
 	return $answer;
 }
 
-# ---------------------------------------------------------------- small tools
+# ---------------------------------------------------------------- utilities
 
 # Starts a program with its output in files; returns its process id.
 sub fork_exec
@@ -554,7 +554,7 @@ sub result
 	$answer{error} = Dvsim::slurp("$file.err") // '' if $answer{curl};
 	unlink map { "$file.$_" } qw(head body data err);
 
-	# an interim answer ("100 Continue") has a block of its own before
+	# an interim answer ("100 Continue") precedes it in a separate block
 	my ($block) = $head =~ /.*^(HTTP\/.*)/ms;
 	for my $line (split /\r?\n/, $block // '')
 	{
@@ -599,7 +599,7 @@ sub json
 	  // Carp::croak("status $self->{status}, not JSON ($@): $self->{body}");
 }
 
-# Of the service's error bodies; undef when it is something else.
+# The error of the service in a body; undef if there is none.
 sub error_code { return $_[0]->error_member('code'); }
 sub error_message { return $_[0]->error_member('message'); }
 

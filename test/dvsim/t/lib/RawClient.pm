@@ -1,11 +1,10 @@
 # RawClient.pm
-#		An HTTP client that sends requests that no proper client would,
-#		over one keep-alive connection, and checks answers strictly.
+#		An HTTP client that sends invalid requests over one keep-alive connection,
+#		and checks answers strictly.
 #
-# Requests are hashes: method, target, headers (a hash), body; get() and the
-# like make them.  ask() sends one and returns the answer, a hash of status,
-# head and body, or undef when dvsim closed the connection.  It dies on
-# silence and on bytes that are not HTTP.
+# Requests are hashes: method, target, headers (a hash), body; get() and similar functions
+# create them.  ask() sends one and returns the answer, a hash of status, head, and body, or
+# undef if dvsim closed the connection.  It dies on silence and on bytes that are not HTTP.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -23,13 +22,13 @@ use Time::HiRes qw(sleep);
 our @EXPORT = qw(get post fetch bulk batch form with part text_of complaint);
 
 use constant ROOT => '/api/data/v9.2/';
-use constant PATIENCE => 30;    # seconds without an answer make a hang
+use constant PATIENCE => 30;    # seconds without an answer that count as a hang
 
 my $decoder = JSON::PP->new->utf8;
 
 # ---------------------------------------------------------------- requests
 
-# Percent-encodes blanks and bytes above 127 of targets, nothing else.
+# Percent-encodes blanks and bytes above 127 of targets, and nothing else.
 sub target
 {
 	my ($path) = @_;
@@ -42,7 +41,7 @@ sub get { return { method => 'GET', target => target($_[0]) }; }
 sub fetch { return get('accounts?fetchXml=' . Dvsim::escape($_[0])); }
 sub post { return { method => 'POST', target => target($_[0]), body => $_[1] }; }
 
-# the request with these headers too
+# the request with these additional headers
 sub with
 {
 	my ($r, %headers) = @_;
@@ -58,7 +57,7 @@ sub form
 		'Content-Type' => 'application/x-www-form-urlencoded');
 }
 
-# A $batch of the lines given, joined by CRLF; an array after them is its type.
+# A $batch of the given lines, joined by CRLF; an array after them is its type.
 sub batch
 {
 	my ($lines, $type) = @_;
@@ -66,7 +65,7 @@ sub batch
 		'Content-Type' => $type // 'multipart/mixed; boundary=b');
 }
 
-# The lines of a part: its boundary, perhaps its id, and those of its request.
+# The lines of a part: its boundary, its id if any, and those of its request.
 sub part
 {
 	my ($boundary, $id, @lines) = @_;
@@ -74,7 +73,7 @@ sub part
 		defined $id ? "Content-ID: $id" : (), '', @lines);
 }
 
-# A request as bytes; every header may be overridden.
+# A request as bytes; every header can be overridden.
 sub text_of
 {
 	my ($r, $bearer) = @_;
@@ -112,7 +111,7 @@ sub hang_up
 	return;
 }
 
-# More bytes; false when dvsim has closed.
+# Reads more bytes; false if dvsim has closed the connection.
 sub more
 {
 	my ($self) = @_;
@@ -139,7 +138,7 @@ sub send_all
 	return;
 }
 
-# Exactly so many bytes; fewer when dvsim closed too early.
+# Reads this number of bytes; fewer if dvsim closed the connection.
 sub take
 {
 	my ($self, $length) = @_;
@@ -217,7 +216,7 @@ sub unpack_body
 	return;
 }
 
-# Sends a well-framed request and returns what came.
+# Sends a well-framed request and returns the answer.
 sub ask
 {
 	my ($self, $r) = @_;
@@ -229,13 +228,13 @@ sub ask
 	return $answer if $answer;
 	$self->hang_up;
 
-	# the connection may have been closed before this request: once more
+	# the connection may have been closed before this request: retry once
 	return $fresh ? undef : $self->ask($r);
 }
 
-# Sends bytes that may not be a request at all, and no more after them.  The
-# end comes a little later, because libmicrohttpd (0.9.75, with epoll) does not
-# see one that came together with the last bytes until its idle timeout.
+# Sends bytes that may not be a request, and then closes the sending side.  That comes a
+# little later, because libmicrohttpd (0.9.75, with epoll) does not see an end that arrives
+# with the last bytes until its idle timeout.
 sub fling
 {
 	my ($self, $bytes) = @_;
@@ -250,8 +249,8 @@ sub fling
 	return $answer;
 }
 
-# Returns the error in an answer, or ''.  A body declared as JSON must be
-# JSON, and with an error status it must be the service's error.
+# Returns the error in an answer, or ''.  A body declared as JSON must be JSON, and with an
+# error status it must be the service's error.
 sub complaint
 {
 	my ($answer) = @_;
