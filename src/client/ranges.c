@@ -4,33 +4,155 @@
  *
  * Reading begins with one range, of all ids.  When another range can be read
  * at the same time, the one that seems to have most left is cut: it keeps its
- * requests and ends here, at the cut, and the ids from there on become a new
- * range (spread.c).  Each range has its own pages (client/pages.h), and a page
- * that waits to be read is not followed by a request for the next one; so no
- * more is kept than a page for each range, and one more.
+ * requests and ends at the cut, and the ids from there on become a new range.
+ * Each range has its own pages (client/pages.h), and a page that waits to be
+ * read is not followed by a request for the next one.  So no more than one page
+ * for each range is kept, and one more.
  *
- * Why rows are returned once, whatever is cut when:  the ranges that have not
- * ended are disjoint, and together they are all ids that have not been passed.
- * A cut lies behind the last row that its range has returned, and changes
- * nothing but who returns the rows beyond.  Each row is compared with the bounds
- * of its range, also where the service was asked to do so.  That takes a
- * service that sorts and compares ids as we do (dataverse/id_order.h), which it is
- * asked before the first cut (id_trial.h); and the order of the rows is checked.
+ * Each row is returned once, wherever and whenever ranges are cut:  the ranges
+ * that have not ended are disjoint, and together they are all ids that have not
+ * been passed.  A cut lies behind the last row that its range has returned, and
+ * only decides which range returns the rows behind it.  Each row is compared with
+ * the bounds of its range, even if the service was asked to do so.  This requires
+ * that the service sorts and compares ids as we do, which is proved before the
+ * first cut (id_range.h); and the order of the rows is checked.
+ *
+ * Where to cut:  the distribution of ids is unknown, and those that the service
+ * generates are extremely clustered, because they begin with the addresses of
+ * machines.  The density of ids on the page of a range gives an estimate of what
+ * is left of the range.  If the estimate is credible, the ids between the last row
+ * of the page and the last one of the range are cut into parts of equal width.  A
+ * probe asks the service for that last row, unless the end of the range will do,
+ * as it does until a part of it has turned out to be nearly empty.  If the estimate
+ * is not credible, the page is in a cluster, of which only the beginning is known.
+ * Then the parts grow from the width of the page to that of the range, each by the
+ * same factor, so that the next cuts, or those after them, fall into the cluster.
+ *
+ * New ranges are paid for by pages (CREDIT_OF_PAGE), so that the number of
+ * requests is bounded, however the ids are distributed: by a multiple of the
+ * number of pages and of the number of ranges that may be read at a time.
+ *
+ * How many ranges at a time:  as many as the caller allows, but each new one
+ * needs a slot that is free (pool/pool.h).  If the caller leaves the number to us,
+ * more ranges are begun as long as most of the time is spent waiting for answers,
+ * and only as many as would end the waiting.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
+#include <math.h>
+
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
-#include "client/range.h"
+#include "client/forms.h"
+#include "client/id_range.h"
+#include "client/ranges.h"
+#include "client/standing.h"
+#include "dataverse/header.h"
+
+#define MOST_RANGES 64
+
+/* The number of new ranges that a page allows for, and each range that may be read at a time. */
+#define CREDIT_OF_PAGE 2
+#define CREDIT_OF_RANGE 3
 
 /* While rows are read, data is fetched from the sockets once for this many rows. */
 #define ADVANCE_EVERY 256
 
 /* What the bounds of a range add to a URL, and more. */
 #define LENGTH_OF_BOUNDS 400
+
+/* That so many pages are left is believed, whatever is known of the table. */
+#define CREDIBLE_PAGES 1024
+
+/*
+ * A scan that has waited for less than this, or whose answers take less, is not
+ * worth another request.
+ */
+#define SHORTEST_WAIT (DV_SECOND / 4)
+#define SHORTEST_ANSWER (DV_SECOND / 5)
+
+/* A table of fewer pages, or rows, is not worth a guess. */
+#define LARGE_IN_PAGES 4
+#define LARGE_IN_ROWS 5000
+
+/* So many answers to probes may be unreadable. */
+#define PROBE_FAILURES 3
+
+/* A request for no more than an id. */
+typedef struct probe
+{
+	dv_call    *call;			/* NULL: not under way */
+	MemoryContext context;
+	bool		counted;		/* its answer */
+} probe;
+
+typedef struct range
+{
+	dv_ranges  *all;
+	MemoryContext context;		/* of the range and its requests */
+	dv_pages   *pages;
+	dv_query	query;			/* for its rows */
+	bool		plain;			/* its bounds were not sent */
+	dv_id_range bounds;
+
+	/* how far it has been read */
+	int64		rows;
+	bool		has_last;
+	dv_ordered_id last;			/* id of the last row */
+
+	/* the page opened last */
+	bool		more;			/* another one seems to follow */
+	bool		has_tail;
+	bool		has_head;
+	dv_ordered_id head;			/* ids of its first and, as it seems, of its last row */
+	dv_ordered_id tail;
+
+	/* what lies behind that page */
+	bool		sparse;			/* the end of the range may be far from its last row */
+	bool		has_top;
+	dv_ordered_id top;			/* id of the last row, when the service was asked for it */
+	probe probe;				/* asks for it */
+} range;
+
+struct dv_ranges
+{
+	dv_ranges_spec spec;
+	dv_query	query;
+	MemoryContext context;
+	range	   *ranges[MOST_RANGES];	/* those that have not ended */
+	int			n;
+	int			current;		/* the one whose page is being read; -1: none */
+	int			turn;			/* the one that was selected last */
+	const dv_error *refusal;	/* see dv_pages_refusal */
+	dv_names   *id_name;		/* for probes */
+
+	/* whether ids are compared as we do */
+	dv_ordered_id tried;		/* the id that is asked for */
+	probe		trial;			/* asks for it */
+
+	bool		divides;		/* new ranges may be begun */
+	bool		divided;		/* there has been more than one */
+	bool		look;			/* something has happened that may allow for a new range */
+	int			allowed;		/* ranges at a time, for now */
+	int			credit;			/* new ranges that pages have paid for */
+	int			failures;		/* probes whose answers were unreadable */
+	int64		given;			/* rows returned to the caller */
+	int64		pages;			/* opened */
+	uint32		since_advance;
+
+	int			told_in_flight; /* what the progress says of requests under way */
+
+	/* time spent waiting, altogether and when "allowed" was last thought about */
+	int64		waiting_since;	/* 0: does not wait */
+	int64		waited;
+	int64		mark_waited;
+	int64		mark_time;
+	int64		mark_pages;
+	int64		mark_repeated;	/* requests that had been sent again */
+};
 
 /*
  * Requests
@@ -40,25 +162,21 @@
 static bool
 watch_page(void *arg, const char *body, size_t len, bool more)
 {
-	dv_range   *r = arg;
+	range	   *r = arg;
 	dv_ranges  *all = r->all;
 	const dv_ranges_spec *spec = &all->spec;
 	dv_value	id;
-	uint8		uuid[DV_ID_LEN];
 	int64		then = all->given + (int64) all->n * spec->pages.page_size;
 
 	all->look = true;
 	all->pages++;
 	r->more = more;
 	r->has_head = false;
-	r->has_tail = dv_page_peek_last(body, len, spec->pages.id, &id) &&
-		dv_value_uuid(&id, uuid) == DV_VALUE_OK;
+	r->has_tail = dv_page_peek_last(body, len, spec->pages.id, &id) && dv_id_of_value(&id, &r->tail);
 	if (!more)
 		return false;
-	all->credit += DV_CREDIT_OF_PAGE;
-	if (r->has_tail)
-		dv_id_order(uuid, &r->tail);
-	if (r->has_tail && r->has_high && dv_id_compare(&r->tail, &r->high) >= 0)
+	all->credit += CREDIT_OF_PAGE;
+	if (r->has_tail && r->bounds.has_high && dv_id_compare(&r->tail, &r->bounds.high) >= 0)
 		return false;
 	/* as more_is_wanted() of pages.c, but all ranges have a page */
 	if (spec->pages.wanted >= 0 && then >= spec->pages.wanted)
@@ -67,12 +185,12 @@ watch_page(void *arg, const char *body, size_t len, bool more)
 		all->given >= spec->pages.likely;
 }
 
-dv_range *
-dv_ranges_add(dv_ranges *all)
+static range *
+add_range(dv_ranges *all)
 {
 	MemoryContext context = AllocSetContextCreate(all->context, "dataverse range",
 												  ALLOCSET_SMALL_SIZES);
-	dv_range   *r = MemoryContextAllocZero(context, sizeof(*r));
+	range	   *r = MemoryContextAllocZero(context, sizeof(*r));
 
 	r->all = all;
 	r->context = context;
@@ -92,7 +210,7 @@ is_paged(const dv_query *query)
 static char *
 path_of_page(void *arg, int number, const char *cookie)
 {
-	const dv_range *r = arg;
+	const range *r = arg;
 	dv_fetch_page page = {number, r->all->spec.pages.page_size, cookie};
 
 	return dv_query_path(&r->query, DV_ODATA_WIRE, is_paged(&r->query) ? &page : NULL);
@@ -100,7 +218,7 @@ path_of_page(void *arg, int number, const char *cookie)
 
 /* Begins to read a range, or the query as a whole. */
 static void
-start_pages(dv_range *r, dv_pages_spec *spec)
+start_pages(range *r, dv_pages_spec *spec)
 {
 	if (is_paged(&r->query))
 	{
@@ -110,15 +228,15 @@ start_pages(dv_range *r, dv_pages_spec *spec)
 	r->pages = dv_pages_start(spec, r->context);
 }
 
-void
-dv_ranges_begin(dv_range *r)
+static void
+start_range(range *r)
 {
 	dv_pages_spec spec = r->all->spec.pages;
 
 	spec.progress = NULL;
 	spec.watcher = watch_page;
 	spec.watcher_arg = r;
-	if (r->has_low || r->plain)
+	if (r->bounds.has_low || r->plain)
 	{
 		MemoryContext old = MemoryContextSwitchTo(r->context);
 
@@ -130,34 +248,459 @@ dv_ranges_begin(dv_range *r)
 	start_pages(r, &spec);
 }
 
-dv_form
-dv_ranges_form(const dv_ranges *all)
+static dv_form
+form_of(const dv_ranges *all)
 {
 	return all->query.language == DV_LANGUAGE_FETCHXML ? DV_FORM_FETCH_RANGES : DV_FORM_RANGES;
 }
+
+/*
+ * Probes
+ */
+
+/* Ends a probe, if there is one, and counts it as abandoned unless its answer has been counted. */
+static void
+drop_probe(dv_ranges *all, probe *p)
+{
+	if (p->call != NULL && !p->counted)
+		all->spec.pages.stats->abandoned += dv_call_attempts(p->call);
+	if (p->context != NULL)
+		MemoryContextDelete(p->context);
+	memset(p, 0, sizeof(*p));
+}
+
+/* Begins a probe, and returns the context to switch back to. */
+static MemoryContext
+begin_probe(probe *p, MemoryContext owner)
+{
+	p->context = AllocSetContextCreate(owner, "dataverse probe", ALLOCSET_SMALL_SIZES);
+	return MemoryContextSwitchTo(p->context);
+}
+
+static void
+send_probe(const dv_ranges *all, probe *p, const dv_query *query, bool repeatable)
+{
+	dv_call_spec spec = {.method = "GET", .kind = DV_KIND_READ, .repeatable = repeatable};
+
+	spec.path = dv_query_path(query, DV_ODATA_WIRE, NULL);
+	spec.headers = dv_headers_of_page(0, false, NULL, NULL);
+	p->call = dv_call_start(all->spec.pages.session, &spec, p->context);
+}
+
+/* Returns the last id that the range is sure to read itself: it is cut behind it. */
+static const dv_ordered_id *
+front_of(const range *r)
+{
+	return r->has_last && dv_id_compare(&r->last, &r->tail) > 0 ? &r->last : &r->tail;
+}
+
+/* Asks for the last row of a range. */
+static void
+ask_for_top(range *r)
+{
+	dv_query	query = r->all->query;
+	dv_id_range left = r->bounds;
+	MemoryContext old = begin_probe(&r->probe, r->context);
+
+	left.has_low = true;
+	left.low = *front_of(r);
+	query.filter = dv_id_range_filter(query.filter, query.primary_id, DV_GT, &left);
+	dv_id_ask_end(&query, true);
+	/* the rows can be read without it, so that it is not worth a repetition */
+	send_probe(r->all, &r->probe, &query, false);
+	MemoryContextSwitchTo(old);
+	dv_call_advance();
+}
+
+/* Asks for a row that has been read, in a way that shows whether ids are compared as ours. */
+static void
+ask_for_order(dv_ranges *all, const dv_ordered_id *id)
+{
+	dv_query	query = all->query;
+	MemoryContext old = begin_probe(&all->trial, all->context);
+
+	all->tried = *id;
+	dv_id_ask_trial(&query, id);
+	send_probe(all, &all->trial, &query, true);
+	MemoryContextSwitchTo(old);
+	dv_call_advance();
+}
+
+/*
+ * Reads an answer that has a row at most.  Returns the number of rows, and the
+ * id; a negative number if it is no such answer.
+ */
+static int
+read_answer(dv_ranges *all, const dv_http_result *result, dv_ordered_id *id)
+{
+	dv_page		page;
+	dv_value	value;
+	dv_page_step step;
+
+	if (result->status != 200)
+		return -1;
+	dv_page_open(&page, all->id_name, result->body, result->body_len);
+	step = dv_page_next(&page, &value);
+	all->spec.pages.stats->pages++;
+	all->spec.pages.stats->unread += step == DV_PAGE_ROW;
+	if (step == DV_PAGE_ROW)
+	{
+		if (!dv_id_of_value(&value, id))
+			return -1;
+		step = dv_page_next(&page, &value);
+	}
+	return step == DV_PAGE_END ? (int) page.rows : -1;
+}
+
+/*
+ * Counts the answer to a probe, and reads it if it is a success.  If the service
+ * does not accept such queries, ranges are not divided in this session.
+ */
+static int
+take_answer(dv_ranges *all, probe *p, dv_ordered_id *id)
+{
+	const dv_error *error = dv_call_error(p->call);
+
+	dv_pages_count_answer(all->spec.pages.stats, p->call);
+	p->counted = true;
+	if (error->verdict == DV_VERDICT_OK)
+	{
+		all->spec.pages.stats->bytes += dv_call_result(p->call)->bytes_received;
+		return read_answer(all, dv_call_result(p->call), id);
+	}
+	if (dv_form_blamed(error))
+	{
+		dv_form_refused(all->spec.pages.session, form_of(all), all->spec.table, 0, error);
+		all->divides = false;
+	}
+	return -1;
+}
+
+static void
+take_top(range *r)
+{
+	dv_ranges  *all = r->all;
+	int			rows = take_answer(all, &r->probe, &r->top);
+
+	/* without a row, nothing is left */
+	if (rows == 0)
+		r->top = *front_of(r);
+	r->has_top = rows >= 0;
+	if (!r->has_top && ++all->failures >= PROBE_FAILURES)
+		all->divides = false;
+}
+
+static void
+take_trial(dv_ranges *all)
+{
+	dv_ordered_id id;
+
+	if (take_answer(all, &all->trial, &id) == 1 && dv_id_compare(&id, &all->tried) == 0)
+		dv_form_prove(all->spec.pages.session, form_of(all), all->spec.table);
+	else
+		all->divides = false;
+}
+
+/* Takes note of the answer to a probe, if it has come: of a range, or of the trial (NULL). */
+static void
+check_probe(dv_ranges *all, probe *p, range *r)
+{
+	if (p->call == NULL || !dv_call_done(p->call))
+		return;
+	all->look = true;
+	/* one that ended with the subtransaction in which it was sent can be sent again */
+	if (dv_call_stopped(p->call))
+		;
+	else if (r != NULL)
+		take_top(r);
+	else
+		take_trial(all);
+	drop_probe(all, p);
+}
+
+static void
+check_probes(dv_ranges *all)
+{
+	int			i;
+
+	check_probe(all, &all->trial, NULL);
+	for (i = 0; i < all->n; i++)
+		check_probe(all, &all->ranges[i]->probe, all->ranges[i]);
+}
+
+/*
+ * Dividing
+ */
+
+/* Returns how many slots are free for further ranges. */
+static int
+room(const dv_ranges *all)
+{
+	const dv_pages_spec *spec = &all->spec.pages;
+	dv_pool    *pool = dv_session_pool(spec->session);
+	dv_deed		deed = {.kind = DV_KIND_READ, .table = all->query.entity_set};
+	int			slots;
+	int64		until;
+	int			i;
+
+	slots = dv_pool_room(pool, DV_KIND_READ,
+						 dv_standing_choose(dv_session_standing(spec->session), PG_UINT64_MAX,
+											&deed, &until));
+	/* ranges whose page waits to be read will want theirs back */
+	for (i = 0; i < all->n; i++)
+		if (i != all->current && dv_pages_ready(all->ranges[i]->pages))
+			slots--;
+	return slots;
+}
+
+/* Returns the number of rows that the caller will want, as far as is known; negative: all. */
+static double
+rows_wanted(const dv_ranges *all)
+{
+	const dv_pages_spec *spec = &all->spec.pages;
+	double		wanted = spec->wanted >= 0 ? (double) spec->wanted : -1;
+
+	if (spec->likely >= 0 && all->given < spec->likely && (wanted < 0 || spec->likely < wanted))
+		wanted = spec->likely;
+	return wanted;
+}
+
+/*
+ * Lets more ranges be read at a time, if most of the time was spent waiting: n
+ * ranges give as many rows as can be taken if they are waited for during (1 - 1
+ * / n) of the time that one of them takes.
+ */
+static void
+allow_more(dv_ranges *all)
+{
+	int64		now = dv_now();
+	int64		elapsed = now - all->mark_time;
+	int64		waited = all->waited - all->mark_waited;
+	double		expected = all->spec.expected;
+	double		large = (double) LARGE_IN_PAGES * all->spec.pages.page_size;
+	int64		pages = all->pages - all->mark_pages;
+	int64		repeated = all->spec.pages.stats->sent - all->spec.pages.stats->requests;
+	double		enough;
+
+	if (pages < all->allowed)
+		return;
+	/* what is said of the size may be far from the truth, so a small table begins later */
+	if (all->waited < SHORTEST_WAIT ||
+		(expected < large && all->given < LARGE_IN_ROWS && all->pages < LARGE_IN_PAGES))
+		return;
+	/* requests that have to be sent again are no reason for more of them */
+	if (all->n >= all->allowed && waited > elapsed / 2 && repeated == all->mark_repeated &&
+		waited * all->n >= SHORTEST_ANSWER * pages)
+	{
+		enough = ceil(all->allowed * (double) elapsed / Max((double) (elapsed - waited), 1.0));
+		/* unless it is known to be worth it, as the rows come */
+		if (expected < large)
+			enough = Min(enough, 2.0 * all->allowed);
+		all->allowed = (int) Min(Max(enough, all->allowed), all->spec.most);
+	}
+	all->mark_time = now;
+	all->mark_waited = all->waited;
+	all->mark_pages = all->pages;
+	all->mark_repeated = repeated;
+}
+
+/* Returns how many ranges can be added. */
+static int
+addable(dv_ranges *all)
+{
+	double		wanted = rows_wanted(all);
+	int			most;
+
+	if (all->spec.automatic)
+		allow_more(all);
+	most = all->allowed;
+	if (wanted >= 0)
+		most = (int) Min(most, ceil((wanted - all->given) / all->spec.pages.page_size));
+	most = Min(most - all->n, all->credit);
+	return most <= 0 ? 0 : Min(most, room(all));
+}
+
+static bool
+has_end(const range *r)
+{
+	return r->has_top || r->bounds.has_high;
+}
+
+static const dv_ordered_id *
+end_of(const range *r)
+{
+	return r->has_top ? &r->top : &r->bounds.high;
+}
+
+/* Returns how many times as wide as the current page is what lies behind it. */
+static double
+pages_left(const range *r)
+{
+	double		left = dv_id_distance(front_of(r), end_of(r));
+	double		width = dv_id_distance(&r->head, front_of(r));
+
+	return left / Max(width, 1.0);
+}
+
+/* Returns the largest number of pages that a range can have left, as far as is known. */
+static double
+credible_pages(const dv_ranges *all)
+{
+	return Max(2 * all->spec.expected / all->spec.pages.page_size, CREDIBLE_PAGES);
+}
+
+/* Returns an estimate of the pages behind the current page of a range; 0 if it cannot be cut. */
+static double
+estimate(const range *r)
+{
+	if (!r->more || !r->has_tail || !r->has_head || r->probe.call != NULL)
+		return 0;
+	return has_end(r) ? Min(pages_left(r), credible_pages(r->all)) : credible_pages(r->all);
+}
+
+/* Cuts a range in two, and begins to read the second one. */
+static void
+cut_range(range *before, const dv_ordered_id *cut)
+{
+	dv_ranges  *all = before->all;
+	range	   *r = add_range(all);
+	MemoryContext old = MemoryContextSwitchTo(r->context);
+
+	r->bounds = dv_id_range_cut(&before->bounds, cut);
+	r->has_top = before->has_top;
+	r->top = before->top;
+	before->has_top = false;
+	r->query.filter = dv_id_range_filter(r->query.filter, r->query.primary_id, DV_GE, &r->bounds);
+	start_range(r);
+	MemoryContextSwitchTo(old);
+	all->credit--;
+	all->spec.pages.stats->ranges++;
+}
+
+/*
+ * Cuts what is left of a range into parts, of which it keeps the first one.  The
+ * last part is cut off first, so that at any time the ranges are disjoint.
+ */
+static void
+divide(range *r, int parts)
+{
+	dv_ranges  *all = r->all;
+	dv_pages_stats *stats = all->spec.pages.stats;
+	dv_ordered_id front = *front_of(r);
+	dv_ordered_id end = *end_of(r);
+	double		width = dv_id_distance(&r->head, &front);
+	double		left = pages_left(r);
+	double		factor = left > credible_pages(all) ? pow(left, 1.0 / parts) : 0;
+	int			n = all->n;
+	int			i;
+
+	for (i = parts - 1; i > 0; i--)
+	{
+		dv_ordered_id cut = factor == 0 ? dv_id_cut(&front, &end, i, parts) :
+		dv_id_after(&front, Max(width, 1.0) * pow(factor, i));
+
+		if (dv_id_compare(&cut, &front) <= 0)
+			break;
+		if (!r->bounds.has_high || dv_id_compare(&cut, &r->bounds.high) < 0)
+			cut_range(r, &cut);
+	}
+	if (all->n == n)
+		return;
+	r->sparse = false;
+	if (!all->divided)
+		stats->ranges++;
+	all->divided = true;
+	stats->most_ranges = Max(stats->most_ranges, all->n);
+}
+
+/* Does the service compare ids as we do?  If that is not known, it is asked, once in a session. */
+static bool
+order_is_proven(const range *r)
+{
+	dv_ranges  *all = r->all;
+
+	if (dv_form_proven(all->spec.pages.session, form_of(all), all->spec.table))
+		return true;
+	if (all->trial.call == NULL)
+		ask_for_order(all, &r->head);
+	return false;
+}
+
+static void
+add_ranges(dv_ranges *all)
+{
+	double		left[MOST_RANGES];
+	int			parts[MOST_RANGES];
+	int			n = all->n;
+	int			more;
+	bool		ordered;
+	int			i;
+
+	all->look = false;
+	if (!all->divides)
+		return;
+	more = addable(all);
+	for (i = 0; i < n; i++)
+	{
+		left[i] = estimate(all->ranges[i]);
+		parts[i] = 1;
+	}
+	/* the next page of each range is under way, so a part has to be one page at least */
+	for (; more > 0; more--)
+	{
+		int			best = -1;
+
+		for (i = 0; i < n; i++)
+			if (left[i] / (parts[i] + 1) >= 1 &&
+				(best < 0 || left[i] / parts[i] > left[best] / parts[best]))
+				best = i;
+		if (best < 0)
+			break;
+		parts[best]++;
+	}
+	for (i = 0; i < n; i++)
+	{
+		range	   *r = all->ranges[i];
+
+		if (parts[i] == 1)
+			continue;
+		ordered = order_is_proven(r);
+		if (!r->has_top && (r->sparse || !r->bounds.has_high))
+			ask_for_top(r);
+		else if (ordered)
+			divide(r, parts[i]);
+	}
+}
+
+/*
+ * Beginning and end
+ */
 
 dv_ranges *
 dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner)
 {
 	MemoryContext context = AllocSetContextCreate(owner, "dataverse ranges", ALLOCSET_SMALL_SIZES);
 	dv_ranges  *all = MemoryContextAllocZero(context, sizeof(*all));
-	dv_range   *r;
+	range	   *r;
 
 	all->spec = *spec;
 	all->spec.pages.is_fetchxml = spec->query->language == DV_LANGUAGE_FETCHXML;
 	all->query = *spec->query;
 	all->context = context;
 	all->current = -1;
-	all->allowed = spec->automatic ? 1 : Min(spec->most, DV_MOST_RANGES);
-	all->credit = spec->most * DV_CREDIT_OF_RANGE;
+	all->allowed = spec->automatic ? 1 : Min(spec->most, MOST_RANGES);
+	all->credit = spec->most * CREDIT_OF_RANGE;
 	all->divides = spec->most > 1 &&
 		strlen(spec->pages.path) + strlen(dv_session_root(spec->pages.session)) +
 		LENGTH_OF_BOUNDS < DV_ODATA_MAX_URL &&
-		dv_form_most(spec->pages.session, dv_ranges_form(all), spec->table, 1) > 0;
-	all->mark_time = dv_now();
-	r = dv_ranges_add(all);
+		dv_form_most(spec->pages.session, form_of(all), spec->table, 1) > 0;
 	if (all->divides)
-		dv_ranges_begin(r);
+		all->id_name = dv_names_init(MemoryContextAlloc(context, dv_names_size(&all->spec.pages.id, 1)),
+									 &all->spec.pages.id, 1);
+	all->mark_time = dv_now();
+	r = add_range(all);
+	if (all->divides)
+		start_range(r);
 	else
 		start_pages(r, &all->spec.pages);
 	if (!all->divides)
@@ -168,15 +711,15 @@ dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner)
 void
 dv_ranges_end(dv_ranges *all)
 {
-	dv_spread_drop(all, &all->trial);
+	drop_probe(all, &all->trial);
 	MemoryContextDelete(all->context);
 }
 
 /* Counts what has been requested and will not be read; see dv_pages_count_unread. */
 static void
-count_unread(dv_range *r)
+count_unread(range *r)
 {
-	dv_spread_drop(r->all, &r->probe);
+	drop_probe(r->all, &r->probe);
 	dv_pages_count_unread(r->pages);
 }
 
@@ -185,7 +728,7 @@ dv_ranges_count_unread(dv_ranges *all)
 {
 	int			i;
 
-	dv_spread_drop(all, &all->trial);
+	drop_probe(all, &all->trial);
 	for (i = 0; i < all->n; i++)
 		count_unread(all->ranges[i]);
 }
@@ -244,7 +787,7 @@ drop_range(dv_ranges *all, int i)
 {
 	if (all->spec.pages.counts_unread)
 		count_unread(all->ranges[i]);
-	dv_spread_drop(all, &all->ranges[i]->probe);
+	drop_probe(all, &all->ranges[i]->probe);
 	MemoryContextDelete(all->ranges[i]->context);
 	all->ranges[i] = all->ranges[--all->n];
 	all->current = -1;
@@ -258,15 +801,15 @@ drop_range(dv_ranges *all, int i)
 static void
 end_range(dv_ranges *all, int i)
 {
-	const dv_range *ended = all->ranges[i];
+	const range *ended = all->ranges[i];
 	int			j;
 
-	for (j = 0; j < all->n && ended->has_low; j++)
+	for (j = 0; j < all->n && ended->bounds.has_low; j++)
 	{
-		dv_range   *r = all->ranges[j];
+		range	   *r = all->ranges[j];
 
-		if (ended->rows < all->spec.pages.page_size / 2 && r->has_high &&
-			dv_id_compare(&r->high, &ended->low) == 0)
+		if (ended->rows < all->spec.pages.page_size / 2 && r->bounds.has_high &&
+			dv_id_compare(&r->bounds.high, &ended->bounds.low) == 0)
 			r->sparse = true;
 	}
 	drop_range(all, i);
@@ -276,7 +819,7 @@ end_range(dv_ranges *all, int i)
 static void
 end_pages(dv_ranges *all, int i)
 {
-	dv_range   *r = all->ranges[i];
+	range	   *r = all->ranges[i];
 	const dv_error *refusal = dv_pages_refusal(r->pages);
 
 	if (refusal == NULL)
@@ -292,13 +835,13 @@ end_pages(dv_ranges *all, int i)
 		return;
 	}
 	/* the service does not take the bounds: it returns all rows, and those of this range are kept */
-	dv_form_refused(all->spec.pages.session, dv_ranges_form(all), all->spec.table, 0, refusal);
+	dv_form_refused(all->spec.pages.session, form_of(all), all->spec.table, 0, refusal);
 	all->divides = false;
 	all->current = -1;
 	dv_pages_end(r->pages);
 	r->plain = true;
 	r->query = all->query;
-	dv_ranges_begin(r);
+	start_range(r);
 }
 
 typedef enum row_place
@@ -310,18 +853,16 @@ typedef enum row_place
 
 /* Where is the row that the range has got? */
 static row_place
-place_of(dv_range *r, const dv_value *value)
+place_of(range *r, const dv_value *value)
 {
 	dv_ranges  *all = r->all;
-	uint8		uuid[DV_ID_LEN];
 	dv_ordered_id id;
 
-	if (dv_value_uuid(value, uuid) != DV_VALUE_OK)
+	if (!dv_id_of_value(value, &id))
 	{
 		doubt_order(all, "A row has no id.");
 		return ROW_INSIDE;
 	}
-	dv_id_order(uuid, &id);
 	if (r->has_last && dv_id_compare(&id, &r->last) <= 0)
 	{
 		/* new, or written again, in front of rows that were deleted since they were returned */
@@ -334,9 +875,9 @@ place_of(dv_range *r, const dv_value *value)
 	if (!r->has_head)
 		r->head = id;
 	r->has_head = true;
-	if (r->has_high && dv_id_compare(&id, &r->high) >= 0)
+	if (r->bounds.has_high && dv_id_compare(&id, &r->bounds.high) >= 0)
 		return ROW_BEHIND;
-	if (r->has_low && dv_id_compare(&id, &r->low) < 0)
+	if (r->bounds.has_low && dv_id_compare(&id, &r->bounds.low) < 0)
 	{
 		if (!r->plain)
 			out_of_order(all, "A row is not in the requested range of ids.");
@@ -422,7 +963,7 @@ static bool
 read_row(dv_ranges *all, dv_value *values)
 {
 	int			i = all->current;
-	dv_range   *r = all->ranges[i];
+	range	   *r = all->ranges[i];
 	dv_pages_stats *stats = all->spec.pages.stats;
 	int64		waited = stats->waited;
 	int64		rows = stats->rows;
@@ -477,9 +1018,9 @@ dv_ranges_poll(dv_ranges *all, dv_value *values)
 		CHECK_FOR_INTERRUPTS();
 		if (all->look || all->current < 0)
 		{
-			dv_spread_probes(all);
+			check_probes(all);
 			if (all->look)
-				dv_spread(all);
+				add_ranges(all);
 		}
 		if (all->current < 0 && !select_range(all))
 			return DV_PAGES_WAITING;

@@ -7,8 +7,8 @@
  * needs (at most twice that, if the service's count is too low).  A table with
  * no more rows is read completely: its sample is as good as that of a local
  * table, and its rows are counted.  Of a larger table, RANGES ranges are read
- * in the order of ids: one from the first id on, the others from random points
- * between the first id and the last.  No row is read twice.
+ * in the order of ids: one from the first id on, the others from a random point
+ * in each part of the ids between the first and the last one.  No row is read twice.
  *
  * That is not a uniform sample.  Most ids are generated in the order of time,
  * so rows of quiet times are more likely to be read than those of busy ones.
@@ -40,11 +40,9 @@
 #include "utils/sampling.h"
 #include "utils/timestamp.h"
 
+#include "client/id_range.h"
 #include "compat.h"
-#include "dataverse/address.h"
-#include "dataverse/id_order.h"
 #include "fdw/scan/analyze.h"
-#include "fdw/scan/bind.h"
 #include "fdw/scan/count.h"
 #include "fdw/scan/scan.h"
 
@@ -52,6 +50,8 @@
 #define READ_FACTOR 2
 /* Number of ranges of a table that is not read completely. */
 #define RANGES 32
+/* Points at which each of them can begin. */
+#define POINTS (DV_ID_MOST_PARTS / RANGES)
 
 typedef struct sample
 {
@@ -149,51 +149,6 @@ read_id(const sample *s, dv_ordered_id *id)
 	dv_id_order(uuid, id);
 }
 
-static char *
-id_text(const dv_ordered_id *id)
-{
-	uint8		uuid[DV_ID_LEN];
-
-	dv_id_unorder(id, uuid);
-	return dv_id_text(uuid);
-}
-
-static int
-compare_ids(const void *a, const void *b)
-{
-	return dv_id_compare(a, b);
-}
-
-/*
- * Returns a random point between two ids: their common prefix, then eight
- * random bytes; those after them do not matter.
- */
-static dv_ordered_id
-random_point(const dv_ordered_id *low, const dv_ordered_id *high)
-{
-	dv_ordered_id point = *low;
-	uint64		from = 0;
-	uint64		to = 0;
-	int			common = 0;
-	int			i;
-
-	while (common < DV_ID_LEN - 8 && low->bytes[common] == high->bytes[common])
-		common++;
-	for (i = common; i < common + 8; i++)
-	{
-		from = from << 8 | low->bytes[i];
-		to = to << 8 | high->bytes[i];
-	}
-	if (from < to)
-		from = pg_prng_uint64_range(&pg_global_prng_state, from, to);
-	for (i = common + 7; i >= common; i--)
-	{
-		point.bytes[i] = (uint8) from;
-		from >>= 8;
-	}
-	return point;
-}
-
 /*
  * Rows
  */
@@ -231,7 +186,7 @@ static bool
 read_range(sample *s, const dv_ordered_id *after, int64 wanted)
 {
 	dv_filter  *filter = after == NULL ? NULL :
-	dv_filter_of(DV_GT, &s->relation->primary_id, id_text(after));
+	dv_id_filter(DV_GT, &s->relation->primary_id, after);
 	int64		n = 0;
 
 	dv_scan_ask(s->scan, filter, false, wanted);
@@ -255,7 +210,6 @@ read_range(sample *s, const dv_ordered_id *after, int64 wanted)
 static void
 read_spread(sample *s, int64 wanted)
 {
-	dv_ordered_id points[RANGES - 1];
 	dv_ordered_id end;
 	int			i;
 
@@ -263,15 +217,16 @@ read_spread(sample *s, int64 wanted)
 	if (!dv_scan_next(s->scan))
 		return;
 	read_id(s, &end);
-	if (compare_ids(&s->last, &end) >= 0)
+	if (dv_id_compare(&s->last, &end) >= 0)
 		return;
 	for (i = 0; i < RANGES - 1; i++)
-		points[i] = random_point(&s->first, &end);
-	qsort(points, RANGES - 1, sizeof(dv_ordered_id), compare_ids);
-	for (i = 0; i < RANGES - 1; i++)
 	{
-		dv_ordered_id after = compare_ids(&points[i], &s->last) > 0 ? points[i] : s->last;
+		/* a random one of the points in this part of the ids */
+		uint32		point = i * POINTS + pg_prng_uint64_range(&pg_global_prng_state, 0, POINTS - 1);
+		dv_ordered_id after = dv_id_cut(&s->first, &end, point, (RANGES - 1) * POINTS);
 
+		if (dv_id_compare(&after, &s->last) < 0)
+			after = s->last;
 		if (!read_range(s, &after, wanted))
 			break;
 	}

@@ -9,7 +9,7 @@
  * meanwhile, and a part that is still too large is divided again.  As the ids in a
  * part are usually not spread evenly, what is divided is what lies between the
  * first and the last one that exist.  Before that, the service is asked whether it
- * compares ids as we do (client/id_trial.h).
+ * compares ids as we do (client/id_range.h).
  *
  * COUNT(DISTINCT) of parts cannot be added up, nor that of the months of a quarter
  * or the days of a week.  Once there are parts, or if there are such periods, its
@@ -36,9 +36,8 @@
 #include "utils/uuid.h"
 
 #include "client/forms.h"
-#include "client/id_trial.h"
+#include "client/id_range.h"
 #include "dataverse/address.h"
-#include "dataverse/id_order.h"
 #include "fdw/scan/scan_state.h"
 
 /* Parts that are requested at the same time. */
@@ -55,18 +54,16 @@ typedef enum part_state
 {
 	PART_GROUPING,
 	PART_SEEKING_FIRST,			/* the ends of what has to be divided */
-	PART_SEEKING_LAST
+	PART_SEEKING_LAST,
+	PART_PROVING				/* that ids are compared as ours, by the first one */
 } part_state;
 
-/* The rows whose ids are in [from, to). */
 typedef struct part
 {
 	MemoryContext context;		/* of the part itself */
-	bool		has_from;
-	bool		has_to;
-	dv_ordered_id from;
-	dv_ordered_id to;
-	dv_ordered_id first;		/* the first id that exists */
+	dv_id_range bounds;
+	dv_ordered_id first;		/* ids that exist */
+	dv_ordered_id last;
 	part_state	state;
 	dv_names   *names;			/* of the current request */
 	dv_pages   *pages;			/* NULL: none has been sent */
@@ -280,18 +277,6 @@ create_part(MemoryContext owner)
 	return p;
 }
 
-static dv_filter *
-filter_of(const part *p, const dv_column *id)
-{
-	List	   *bounds = NIL;
-
-	if (p->has_from)
-		bounds = lappend(bounds, dv_id_filter(DV_GE, id, &p->from));
-	if (p->has_to)
-		bounds = lappend(bounds, dv_id_filter(DV_LT, id, &p->to));
-	return bounds == NIL ? NULL : dv_filter_join(DV_AND, bounds);
-}
-
 /* Groups take one request, whose parts differ only in what they are restricted to. */
 static bool
 next_query(dv_request *request, dv_query *query)
@@ -308,6 +293,7 @@ send_part(dv_scan *scan, part *p)
 		[PART_GROUPING] = DV_EXTENT_ALL,
 		[PART_SEEKING_FIRST] = DV_EXTENT_FIRST,
 		[PART_SEEKING_LAST] = DV_EXTENT_LAST,
+		[PART_PROVING] = DV_EXTENT_ALL,
 	};
 	dv_request *request = &scan->request;
 	const char *id = request->relations[0]->primary_id.property;
@@ -320,13 +306,16 @@ send_part(dv_scan *scan, part *p)
 	p->rows = NIL;
 	p->any = false;
 	old = MemoryContextSwitchTo(p->request);
-	request->within = filter_of(p, &request->relations[0]->primary_id);
+	request->within = dv_id_range_filter(NULL, &request->relations[0]->primary_id, DV_GE, &p->bounds);
 	request->extent = extents[p->state];
 	any = next_query(request, &query);
 	request->within = NULL;
 	request->extent = DV_EXTENT_ALL;
 	if (any)
 	{
+		if (p->state == PART_PROVING)
+			dv_id_ask_trial(&query, &p->first);
+		query.top = p->state == PART_GROUPING ? 0 : 1;
 		spec = dv_read_pages_spec(scan);
 		spec.path = dv_query_path(&query, DV_ODATA_WIRE, NULL);
 		if (p->state == PART_GROUPING)
@@ -344,103 +333,65 @@ send_part(dv_scan *scan, part *p)
 }
 
 static void
-begin_seeking(grouping *g, part *p, part_state state)
+seek(grouping *g, part *p, part_state state)
 {
 	p->state = state;
 	if (!send_part(g->scan, p))
 		elog(ERROR, "no rows of foreign table \"%s\" to divide", g->scan->request.relations[0]->name);
 }
 
-static void
-read_id(const dv_scan *scan, dv_ordered_id *id)
+static dv_ordered_id
+read_id(const dv_scan *scan)
 {
-	uint8_t		uuid[UUID_LEN];
+	dv_ordered_id id;
 
-	if (dv_value_uuid(&scan->members[0], uuid) != DV_VALUE_OK)
+	if (!dv_id_of_value(&scan->members[0], &id))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
 				 errmsg("could not %s on server \"%s\": Dataverse returned a row without an id", scan->what,
 						dv_session_config_of(scan->session)->server_name)));
-	dv_id_order(uuid, id);
+	return id;
 }
 
-/* Adds a part of what another one contains, from an id on; everything before belongs to "before". */
-static part *
-add_part(grouping *g, part *before, const dv_ordered_id *from)
-{
-	part	   *next = create_part(g->context);
-
-	next->has_from = before->has_to = true;
-	next->from = before->to = *from;
-	g->waiting = lcons(next, g->waiting);
-	g->scan->parts++;
-	return next;
-}
-
-/* Replaces a part by n parts, divided between the first and the last id that exist in it. */
 static void
-divide(grouping *g, const part *p, const dv_ordered_id *last, int n)
+add_part(grouping *g, const dv_id_range *bounds)
 {
+	part	   *p = create_part(g->context);
+
+	p->bounds = *bounds;
+	g->waiting = lcons(p, g->waiting);
+	g->scan->parts++;
+}
+
+/*
+ * Replaces a part by several, divided between the first and the last id that exist in
+ * it.  Later, two at a time are enough.
+ */
+static void
+divide(grouping *g, const part *p)
+{
+	bool		again = p->bounds.has_low || p->bounds.has_high;
+	int			n = again ? 2 : Max(dv_read_parts(&g->scan->request.plan), 2);
+	dv_id_range left = p->bounds;
 	dv_ordered_id before = p->first;
-	part	   *piece = create_part(g->context);
 	int			i;
 
-	piece->has_from = p->has_from;
-	piece->from = p->from;
-	g->waiting = lcons(piece, g->waiting);
-	g->scan->parts++;
 	for (i = 1; i < n; i++)
 	{
-		dv_ordered_id cut = dv_id_cut(&p->first, last, i, n);
+		dv_ordered_id cut = dv_id_cut(&p->first, &p->last, i, n);
+		dv_id_range rest;
 
 		/* there may be fewer ids than parts; of two, each has one */
 		if (n == 2 && dv_id_compare(&cut, &before) <= 0)
-			cut = *last;
-		if (dv_id_compare(&cut, &before) > 0)
-			piece = add_part(g, piece, &cut);
+			cut = p->last;
+		if (dv_id_compare(&cut, &before) <= 0)
+			continue;
+		rest = dv_id_range_cut(&left, &cut);
+		add_part(g, &left);
+		left = rest;
 		before = cut;
 	}
-	piece->has_to = p->has_to;
-	piece->to = p->to;
-}
-
-/* Does the service compare ids as we do?  It is asked once in a session, for a row that exists. */
-static bool
-order_is_proven(grouping *g, const dv_ordered_id *id)
-{
-	dv_scan    *scan = g->scan;
-	const dv_relation *relation = scan->request.relations[0];
-	const char *name = relation->primary_id.property;
-	MemoryContext context;
-	MemoryContext old;
-	dv_pages_spec spec;
-	dv_ordered_id found;
-	dv_query	query = {.language = DV_LANGUAGE_FETCHXML};
-	dv_pages   *pages;
-
-	if (dv_form_proven(scan->session, DV_FORM_FETCH_RANGES, relation->table))
-		return true;
-	context = AllocSetContextCreate(g->context, "dataverse order", ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(context);
-	query.entity_set = relation->entity_set;
-	query.table = relation->table;
-	query.primary_id = &relation->primary_id;
-	query.filter = dv_id_trial_filter(query.primary_id, id);
-	query.top = 1;
-	spec = dv_read_pages_spec(scan);
-	spec.path = dv_query_path(&query, DV_ODATA_WIRE, NULL);
-	spec.names = dv_names_init(palloc(dv_names_size(&name, 1)), &name, 1);
-	spec.has_plainer = true;
-	pages = dv_pages_start(&spec, context);
-	if (dv_pages_next(pages, scan->members))
-	{
-		read_id(scan, &found);
-		if (dv_id_compare(&found, id) == 0)
-			dv_form_prove(scan->session, DV_FORM_FETCH_RANGES, relation->table);
-	}
-	MemoryContextSwitchTo(old);
-	MemoryContextDelete(context);
-	return dv_form_proven(scan->session, DV_FORM_FETCH_RANGES, relation->table);
+	add_part(g, &left);
 }
 
 /*
@@ -462,26 +413,44 @@ group_single(grouping *g, part *p)
 }
 
 /*
- * The last id of a part that is too large has been found.  Returns true if the
- * part is done with.
+ * The answer to a question for an id in a part that is too large is complete.  Returns
+ * true if the part is done with.
  */
 static bool
-divide_at_last(grouping *g, part *p)
+finish_seeking(grouping *g, part *p)
 {
-	dv_ordered_id last;
+	dv_scan    *scan = g->scan;
+	const char *table = scan->request.relations[0]->table;
+	dv_ordered_id id;
 
-	/* the rows are gone, which is as good as having grouped them */
+	/* if the rows are gone, that is as good as having grouped them */
 	if (!p->any)
-		return true;
-	read_id(g->scan, &last);
-	if (dv_id_compare(&p->first, &last) >= 0)
-		return group_single(g, p);
-	if (!order_is_proven(g, &p->first))
 	{
-		g->refused = true;
+		g->refused = p->state == PART_PROVING;
 		return true;
 	}
-	divide(g, p, &last, p->has_from || p->has_to ? 2 : Max(dv_read_parts(&g->scan->request.plan), 2));
+	id = read_id(scan);
+	switch (p->state)
+	{
+		case PART_SEEKING_FIRST:
+			p->first = id;
+			seek(g, p, PART_SEEKING_LAST);
+			return false;
+		case PART_SEEKING_LAST:
+			p->last = id;
+			if (dv_id_compare(&p->first, &p->last) >= 0)
+				return group_single(g, p);
+			if (dv_form_proven(scan->session, DV_FORM_FETCH_RANGES, table))
+				break;
+			seek(g, p, PART_PROVING);
+			return false;
+		default:
+			g->refused = dv_id_compare(&id, &p->first) != 0;
+			if (g->refused)
+				return true;
+			dv_form_prove(scan->session, DV_FORM_FETCH_RANGES, table);
+	}
+	divide(g, p);
 	return true;
 }
 
@@ -497,7 +466,7 @@ part_is_too_large(grouping *g, part *p)
 		scan->request.distinct_values = true;
 		dv_read_choose(scan);
 	}
-	begin_seeking(g, p, PART_SEEKING_FIRST);
+	seek(g, p, PART_SEEKING_FIRST);
 }
 
 /*
@@ -529,19 +498,8 @@ finish_answer(grouping *g, part *p)
 		g->refused = true;
 		return true;
 	}
-	switch (p->state)
-	{
-		case PART_SEEKING_FIRST:
-			if (!p->any)
-				return true;
-			read_id(scan, &p->first);
-			begin_seeking(g, p, PART_SEEKING_LAST);
-			return false;
-		case PART_SEEKING_LAST:
-			return divide_at_last(g, p);
-		case PART_GROUPING:
-			break;
-	}
+	if (p->state != PART_GROUPING)
+		return finish_seeking(g, p);
 	if (refusal != NULL || dv_pages_cut_short(p->pages) ||
 		list_length(p->rows) >= DV_RETURNED_GROUPS)
 	{

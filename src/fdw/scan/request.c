@@ -30,6 +30,7 @@
 #include "nodes/nodeFuncs.h"
 #include "utils/lsyscache.h"
 
+#include "client/id_range.h"
 #include "client/pages.h"
 #include "fdw/plan/cost.h"
 #include "fdw/plan/ship.h"
@@ -229,22 +230,6 @@ split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
 	return dv_filter_join(DV_AND, list_make2(filter, part));
 }
 
-/* Has the query return nothing but the first id, or the last one. */
-static void
-ask_for_end(dv_query *query, dv_extent extent)
-{
-	dv_order   *order = palloc0(sizeof(*order));
-
-	order->column = query->primary_id;
-	order->descending = extent == DV_EXTENT_LAST;
-	query->ncolumns = 0;
-	query->noutputs = 0;
-	query->orders = order;
-	query->norders = 1;
-	query->by_id = true;
-	query->top = 1;
-}
-
 /*
  * Forms that the service may refuse
  */
@@ -429,7 +414,7 @@ add_filters(dv_request *request, dv_query *query)
 		query->filter = split_by_null(filter, query, request->plan.nulls, request->part);
 	}
 	if (request->extent != DV_EXTENT_ALL)
-		ask_for_end(query, request->extent);
+		dv_id_ask_end(query, request->extent == DV_EXTENT_LAST);
 	query->partition = partition_of(request, query->filter);
 }
 

@@ -63,9 +63,21 @@ my @dvsim = glob 'test/dvsim/*.[ch] test/dvsim/*/*.[ch]';
 my @headless = grep { my ($name) = m{([^/]+)$}; slurp_file($_) !~ m{\A/\*\n \* \Q$name\E\n \*\t\t?\S} } @sources;
 is("@headless", '', 'every C file begins with its name and purpose');
 
-my @long = map { my $n = () = slurp_file($_) =~ /\n/g; $n > 900 ? "$_: $n" : () }
-  @sources, @dvsim;
-is("@long", '', 'no C file has more than 900 lines');
+my (@long, @endless);
+for my $file (@sources, @dvsim)
+{
+	my ($n, $begun) = (0);
+
+	for my $line (split /\n/, slurp_file($file))
+	{
+		$n++;
+		$begun = $n if $line eq '{';
+		push @endless, "$file:$begun" if $line eq '}' && $n - $begun > 150;
+	}
+	push @long, "$file: $n" if $n > 1500;
+}
+is("@long", '', 'no C file has more than 1500 lines');
+is("@endless", '', 'no function has more than 150 lines');
 
 # ---- dependencies: each floor may use those below it, and all may use the language
 
