@@ -46,7 +46,7 @@ dv_kept_begin(dv_kept *kept, ForeignScanState *node)
 
 	forget(kept);
 	if (!kept->decided)
-		kept->wanted = dv_wanted_again(&node->ss.ps);
+		kept->wanted = dv_wanted_of(&node->ss.ps).again;
 	kept->decided = true;
 	if (!kept->wanted)
 		return;

@@ -198,7 +198,7 @@ empty_batch(join_state *j)
 static double
 first_rows(const join_state *j)
 {
-	double		wanted = j->spool != NULL ? -1 : dv_wanted_rows(&j->css.ss.ps);
+	double		wanted = j->spool != NULL ? -1 : dv_wanted_of(&j->css.ss.ps).rows;
 
 	return wanted < 0 ? PG_INT32_MAX : Max(wanted * GROWTH, DV_LOOKUP_FIRST_ROWS);
 }

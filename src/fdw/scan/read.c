@@ -206,7 +206,7 @@ ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
 	/* groups are made of all rows */
 	if (scan->wants == 0)
 		scan->wants = scan->executor == NULL || scan->spool != NULL || scan->request.plan.grouped ? -1 :
-			dv_wanted_rows(scan->executor);
+			dv_wanted_of(scan->executor).rows;
 	spec->likely = scan->wants > 0 ? scan->wants : -1;
 	/* the rows of one large page cost no more than a small answer and another request */
 	if (scan->wants <= 0 || scan->wants > spec->page_size / 2 || spec->id == NULL)

@@ -69,7 +69,7 @@ struct dv_scan
 
 	/* the node of the executor */
 	const		PlanState *executor;	/* NULL: there is none */
-	double		wants;			/* dv_wanted_rows(); 0: not known yet */
+	double		wants;			/* dv_wanted_of(); 0: not known yet */
 	List	   *values;			/* ExprStates */
 	bool		bound;			/* the values have been computed */
 	int64		skip;			/* rows of OFFSET that remain to be skipped */

@@ -3,13 +3,10 @@
  *		How many rows of a scan the running statement will probably want, and
  *		whether it may want them again.
  *
- * PostgreSQL tells some nodes how many rows their parents need, but not foreign
- * scans, and not through joins, filters, or EXISTS.  So the nodes of the running
- * statement are looked through from the top when a scan is about to send its
- * first request.  By then, a LIMIT above it has computed its numbers.
- *
- * A hook remembers the statement that runs, since a scan knows its parent
- * neither from its plan nor from its state.
+ * The planner knows a LIMIT of the query, but neither its value if it is a parameter,
+ * nor what will be above the scan: a sort or a hash table takes all rows.  The executor
+ * does not tell foreign scans.  So the nodes above the scan are examined before its
+ * first request, when each LIMIT above it has computed its numbers.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,156 +22,116 @@
 
 #define ALL_ROWS (-1.0)
 
-/* A condition that is checked here leaves an unknown part of the rows: this is assumed. */
-#define ROWS_FOR_ONE 4
-#define FEWEST_TO_CHECK 100
-
-
 typedef struct search
 {
 	const		PlanState *target;
-	const		PlanState *parent;
-	double		wanted;			/* of the parent */
-	double		found;			/* of the target */
-	bool		again;			/* the parent, and then the target, may be run several times */
+	PlanState  *parent;
+	dv_wanted	wanted;			/* of the parent */
+	dv_wanted  *found;			/* of the target */
 } search;
 
-/* Any rows at all: how many it takes to find those that fit is not known. */
+/* If an unknown share of the rows is of use, so many are read: a guess. */
 static double
-some(double wanted)
+some(double rows)
 {
-	return wanted < 0 ? wanted : Max(wanted * ROWS_FOR_ONE, FEWEST_TO_CHECK);
-}
-
-/* The number of rows that have to be read to get this many that meet conditions. */
-static double
-with_conditions(double wanted, const ExprState *conditions)
-{
-	return conditions == NULL ? wanted : some(wanted);
+	return rows < 0 ? ALL_ROWS : Max(rows * 4, 100);
 }
 
 static double
-of_limit(const LimitState * limit, double wanted)
+below_limit(const LimitState * limit, double rows)
 {
-	double		own = (double) limit->count + (double) limit->offset;
+	double		most = (double) limit->count + (double) limit->offset;
 
+	if (rows >= 0)
+		rows += limit->offset;
 	if (limit->lstate == LIMIT_INITIAL || limit->noCount)
-		return wanted < 0 ? wanted : wanted + limit->offset;
+		return rows;
 	/* rows that tie with the last one follow */
 	if (limit->limitOption == LIMIT_OPTION_WITH_TIES)
-		own = some(own);
-	return wanted < 0 ? own : Min(own, wanted + limit->offset);
+		most = some(most);
+	return rows < 0 ? most : Min(most, rows);
 }
 
 static double
-of_nested_loop(const NestLoopState * loop, const PlanState * child, double wanted)
+inside_loop(const JoinState * join, double rows)
 {
-	const		JoinState *join = &loop->js;
-
-	if (child == outerPlanState(loop))
-		return some(wanted);
-	if (join->single_match || join->jointype == JOIN_SEMI || join->jointype == JOIN_ANTI)
-		return with_conditions(1, join->joinqual);
-	/* each row is a row of the result */
-	return join->joinqual == NULL ? wanted : ALL_ROWS;
+	if (join->single_match || join->jointype == JOIN_ANTI)
+		return join->joinqual == NULL ? 1 : some(1);
+	return join->joinqual == NULL ? rows : ALL_ROWS;
 }
 
-/* What a subquery in an expression or an InitPlan wants of the plan below it. */
-static double
-of_subplan(const PlanState * parent, const PlanState * child)
-{
-	List	   *lists[] = {parent->initPlan, parent->subPlan};
-	int			i;
-
-	for (i = 0; i < (int) lengthof(lists); i++)
-	{
-		ListCell   *lc;
-
-		foreach(lc, lists[i])
-		{
-			const		SubPlanState *subplan = lfirst(lc);
-
-			if (subplan->planstate != child)
-				continue;
-			if (subplan->subplan->subLinkType == EXISTS_SUBLINK)
-				return 1;
-			/* a second row would be an error */
-			if (subplan->subplan->subLinkType == EXPR_SUBLINK ||
-				subplan->subplan->subLinkType == ROWCOMPARE_SUBLINK)
-				return 2;
-			return ALL_ROWS;
-		}
-	}
-	return ALL_ROWS;
-}
-
-/* What a node wants of the node below it, if it is asked for "wanted" rows itself. */
-static double
-of_child(PlanState * parent, const PlanState * child, double wanted)
-{
-	bool		below = child == outerPlanState(parent) || child == innerPlanState(parent);
-	double		of_query = of_subplan(parent, child);
-
-	switch (nodeTag(parent))
-	{
-		case T_LimitState:
-			return below ? of_limit((LimitState *) parent, wanted) : of_query;
-		case T_AppendState:
-		case T_MergeAppendState:
-			return of_query < 0 ? wanted : of_query;
-		case T_SubqueryScanState:
-			return child == ((SubqueryScanState *) parent)->subplan ?
-				with_conditions(wanted, parent->qual) : of_query;
-		case T_ResultState:
-		case T_MaterialState:
-		case T_LockRowsState:
-			return below ? with_conditions(wanted, parent->qual) : of_query;
-		case T_ProjectSetState:
-		case T_UniqueState:
-		case T_MergeJoinState:
-			return below ? some(wanted) : of_query;
-		case T_NestLoopState:
-			return below ? of_nested_loop((NestLoopState *) parent, child, wanted) :
-				of_query;
-		case T_HashJoinState:
-			return child == outerPlanState(parent) ? some(wanted) : of_query;
-		case T_CustomScanState:
-			return child == dv_lookup_join_outer(parent) ? some(wanted) : of_query;
-		default:
-			return of_query;
-	}
-}
-
-/* Is this a subquery that is run for each row of the node? */
-static bool
-is_for_each_row(const PlanState * parent, const PlanState * child)
+/* Returns the subquery in an expression, or the InitPlan, that a node below another one runs. */
+static const SubPlan *
+subplan_of(const PlanState * parent, const PlanState * child)
 {
 	ListCell   *lc;
 
-	foreach(lc, parent->subPlan)
+	foreach(lc, list_concat_copy(parent->initPlan, parent->subPlan))
 	{
-		const		SubPlanState *subplan = lfirst(lc);
+		const		SubPlanState *state = lfirst(lc);
 
-		if (subplan->planstate == child)
-			return !subplan->subplan->useHashTable || subplan->subplan->parParam != NIL;
+		if (state->planstate == child)
+			return state->subplan;
 	}
-	return false;
+	return NULL;
 }
 
-/* Does a node run the node below it several times, even if it is run only once itself? */
-static bool
-is_repeated(PlanState * parent, const PlanState * child)
+/* Sets what a node wants of a node below it, if "wanted" is what is wanted of the node itself. */
+static void
+descend(PlanState * parent, const PlanState * child, dv_wanted *wanted)
 {
+	const		SubPlan *subplan = subplan_of(parent, child);
+	const		PlanState *outer;
+	bool		is_inner = child == innerPlanState(parent);
+	double		rows = wanted->rows;
+
+	wanted->rows = ALL_ROWS;
+	if (subplan != NULL)
+	{
+		if (subplan->subLinkType == EXISTS_SUBLINK)
+			wanted->rows = 1;
+		/* a second row would be an error */
+		else if (subplan->subLinkType == EXPR_SUBLINK || subplan->subLinkType == ROWCOMPARE_SUBLINK)
+			wanted->rows = 2;
+		/* it is run for each row, unless it is an InitPlan, or fills a hash table */
+		wanted->again |= subplan->parParam != NIL ||
+			(subplan->setParam == NIL && !subplan->useHashTable);
+		return;
+	}
 	switch (nodeTag(parent))
 	{
+		case T_LimitState:
+			wanted->rows = below_limit((LimitState *) parent, rows);
+			break;
+		case T_AppendState:
+		case T_MergeAppendState:
+		case T_SubqueryScanState:
+		case T_ResultState:
+		case T_MaterialState:
+		case T_LockRowsState:
+			wanted->rows = parent->qual == NULL ? rows : some(rows);
+			break;
+		case T_ProjectSetState:
+		case T_UniqueState:
+		case T_MergeJoinState:
+		case T_HashJoinState:
+			wanted->rows = some(rows);
+			break;
 		case T_NestLoopState:
+			wanted->rows = is_inner ? inside_loop((JoinState *) parent, rows) : some(rows);
+			wanted->again |= is_inner;
+			break;
 		case T_RecursiveUnionState:
-			return child == innerPlanState(parent) || is_for_each_row(parent, child);
+			wanted->again |= is_inner;
+			break;
 		case T_CustomScanState:
-			/* ours reads the keys of another batch each time */
-			return dv_lookup_join_outer(parent) == NULL || is_for_each_row(parent, child);
+			/* a join of ours reads the keys of another batch each time */
+			outer = dv_lookup_join_outer(parent);
+			wanted->rows = child == outer ? some(rows) : ALL_ROWS;
+			wanted->again |= outer == NULL;
+			break;
 		default:
-			return is_for_each_row(parent, child);
+			break;
 	}
 }
 
@@ -182,52 +139,28 @@ static bool
 look_for_target(PlanState * node, search *s)
 {
 	search		below = *s;
-	bool		is_target = node == s->target;
 
-	if (s->parent != NULL && is_repeated(unconstify(PlanState *, s->parent), node))
-		below.again = true;
-	below.wanted = s->parent == NULL ? ALL_ROWS :
-		of_child(unconstify(PlanState *, s->parent), node, s->wanted);
+	if (s->parent != NULL)
+		descend(s->parent, node, &below.wanted);
 	below.parent = node;
-	if (is_target)
-		s->found = below.wanted;
-	else if (planstate_tree_walker(node, look_for_target, &below))
-	{
-		s->found = below.found;
-		is_target = true;
-	}
-	if (is_target)
-		s->again = below.again;
-	return is_target;
+	if (node != s->target)
+		return planstate_tree_walker(node, look_for_target, &below);
+	*s->found = below.wanted;
+	return true;
 }
 
-/* Returns the root of the statement's nodes; NULL if it is not run as a query. */
-static PlanState *
-root_of(const PlanState * scan)
+dv_wanted
+dv_wanted_of(const PlanState * scan)
 {
 	const		QueryDesc *running = dv_statement_running();
 
-	return running != NULL && running->estate == scan->state ? running->planstate : NULL;
-}
-
-double
-dv_wanted_rows(const PlanState * scan)
-{
-	PlanState  *root = root_of(scan);
-	search		s = {.target = scan, .wanted = ALL_ROWS, .found = ALL_ROWS};
-
-	if (root == NULL)
-		return ALL_ROWS;
-	(void) look_for_target(root, &s);
-	return with_conditions(s.found, scan->qual);
-}
-
-bool
-dv_wanted_again(const PlanState * scan)
-{
-	PlanState  *root = root_of(scan);
-	search		s = {.target = scan};
-
 	/* what is run without such a statement, such as a check of changed rows, may do anything */
-	return root == NULL || !look_for_target(root, &s) || s.again;
+	dv_wanted	found = {ALL_ROWS, true};
+	search		s = {.target = scan, .wanted = {ALL_ROWS, false}, .found = &found};
+
+	if (running != NULL && running->estate == scan->state)
+		(void) look_for_target(running->planstate, &s);
+	if (scan->qual != NULL)
+		found.rows = some(found.rows);
+	return found;
 }

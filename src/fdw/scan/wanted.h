@@ -10,14 +10,16 @@
 
 #include "nodes/execnodes.h"
 
-/*
- * Returns how many rows the nodes above a scan will ask it for if the rows are
- * as many as they need, or -1 if they will probably read all.  This is no
- * promise: any number of rows may be wanted in the end.
- */
-extern double dv_wanted_rows(const PlanState * scan);
+typedef struct dv_wanted
+{
+	double		rows;			/* -1: probably all */
+	bool		again;			/* the node may be run several times */
+} dv_wanted;
 
-/* Returns true if the scan may be run several times. */
-extern bool dv_wanted_again(const PlanState * scan);
+/*
+ * Returns what the nodes above a scan, or above a join of lookup.h, want of it.  The
+ * number assumes that the rows are as useful as expected: more may be wanted in the end.
+ */
+extern dv_wanted dv_wanted_of(const PlanState * scan);
 
 #endif							/* DV_WANTED_H */
