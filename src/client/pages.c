@@ -3,29 +3,28 @@
  *		All rows of a query, page after page.
  *
  * Before the rows of a page are read, its end is searched for the link to the
- * next page, which is requested at once.  That is a guess: when the page has
- * been read to its end, the link found there decides, and the request made
- * ahead is used only if it was for the same link.
+ * next page, which is requested at once.  This is speculative: when the page
+ * has been read to its end, the link found there decides, and the early
+ * request is used only if it was for the same link.
  *
  * A page is an answer with status 200 that is correct to its last byte; nothing
- * else ever looks like the end of the rows.  What is not a page is requested
- * again, as often as any request.  The caller may have got rows of a page by the
- * time it turns out to be broken.  Of the page that comes in its place, they
- * are left out: all rows up to the last one that the caller knows.  Those among
- * them that it does not know are new, and a page that begins behind a row does
- * not return what is new before it, either.  If there are so many new ones that
- * rows that the caller knows are no longer on this page, these are left out of
- * the pages that follow.  That takes rows that can be told apart and have an
- * order.  Where they do not, a page is checked to its end before any of its rows
- * are returned.
+ * else is ever taken for the end of the rows.  Any other answer is requested
+ * again, within the retries of a request.  When a page turns out to be broken,
+ * the caller may already have some of its rows.  These are skipped in the page
+ * that replaces it: all rows up to the last one that the caller has.  Rows among
+ * them that it does not have are new, and a page that begins after a row does
+ * not return new rows before it, either.  If so many rows are new that those
+ * that the caller has are no longer all on this page, the others are skipped in
+ * later pages.  This requires rows that can be distinguished and have an order.
+ * Otherwise a page is checked to its end before any of its rows are returned.
  *
- * A link that leads back to the page it came with is an error.
+ * A link that leads back to its own page is an error.
  *
- * Of FetchXML, the next page is requested by its number and by the cookie of
- * this one, which takes the place of the link.  There are queries for which the
- * service returns no cookies; their pages are requested by their numbers alone.
+ * With FetchXML, the next page is requested by its number and by the cookie of
+ * this one, which replaces the link.  For some queries the service returns no
+ * cookies; their pages are requested only by their numbers.
  *
- * A URL that is too long for a request line goes into a $batch of one part.
+ * A URL that is too long for a request line is sent in a $batch of one part.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -47,16 +46,16 @@
 
 /* While rows are read, data is fetched from the sockets once for this many rows. */
 #define ADVANCE_EVERY 256
-/* A duration counts if less than this part of it is uncertain. */
+/* A duration counts if less than this fraction of it is uncertain. */
 #define LEAST_ACCURACY 10
-/* As many rows of FetchXML can be read page by page without cookies. */
+/* The number of rows that FetchXML can return in pages without cookies. */
 #define MOST_WITHOUT_COOKIES 50000
 
 /* The request for a page, whose answer is awaited or being read. */
 typedef struct page_request
 {
 	dv_call    *call;			/* NULL: none */
-	MemoryContext context;		/* of the call and of everything that belongs to it */
+	MemoryContext context;		/* of the call and everything that belongs to it */
 	char	   *url;
 	bool		batched;
 	bool		counted;		/* in the stats */
@@ -73,17 +72,17 @@ struct dv_pages
 	bool		begun;			/* the service has answered the query with a page */
 	const dv_error *refusal;	/* see dv_pages_refusal */
 	bool		first;			/* "now" is the request for the first rows only */
-	dv_known	known;			/* rows that the caller has got, and may get again */
+	dv_known	known;			/* rows that the caller has, and may get again */
 	dv_page		page;
 	dv_chain	chain;			/* of the links to the pages, or of their cookies */
 	int			number;			/* of the current page, from 1 */
 	bool		cut_short;		/* see dv_pages_cut_short */
 	bool		unread_counted; /* see dv_pages_count_unread */
-	bool		unannounced;	/* the page before did not say whether there is this one */
-	bool		reread;			/* there was such a one, so the first page was requested again */
+	bool		unannounced;	/* the previous page did not announce this one */
+	bool		reread;			/* this happened, so the first page was requested again */
 	int64		given;			/* rows returned to the caller */
-	int			told_in_flight; /* what the progress says of requests under way */
-	int64		waiting_since;	/* when the caller first wanted the answer of "now"; 0: not yet */
+	int			told_in_flight; /* requests under way, in the progress view */
+	int64		waiting_since;	/* when the caller first needed the answer of "now"; 0: not yet */
 	uint32		since_advance;
 };
 
@@ -136,7 +135,7 @@ make_batch(const dv_pages *pages, const char *url, dv_call_spec *spec)
 	spec->in_batch = true;
 }
 
-/* "history" and "delay" are those of a page that is requested again. */
+/* "history" and "delay" apply to a page that is requested again. */
 static void
 send_request(dv_pages *pages, page_request *r, const char *url, const dv_retry *history,
 			 int64 delay)
@@ -212,7 +211,7 @@ dv_pages_refusal(const dv_pages *pages)
 	return pages->refusal;
 }
 
-/* Leaves out what the caller has got of the page that has just been opened. */
+/* Skips the rows of the page just opened that the caller already has. */
 static void
 skip_known(dv_pages *pages)
 {
@@ -223,10 +222,10 @@ skip_known(dv_pages *pages)
 }
 
 /*
- * Answers that are no pages
+ * Answers that are not pages
  */
 
-/* "at" is the position in the answer, or negative if it is about the answer as a whole. */
+/* "at" is the position in the answer, or negative if the error concerns the whole answer. */
 static void
 not_whole(const dv_pages *pages, const char *why, int64 at)
 {
@@ -238,7 +237,7 @@ not_whole(const dv_pages *pages, const char *why, int64 at)
 			 at == 0 ? errhint(DV_ANSWER_HINT) : 0));
 }
 
-/* A value under another name than the requested one would be taken for null. */
+/* A value under another name than the requested one would be read as null. */
 static void
 misnamed(const dv_pages *pages)
 {
@@ -250,8 +249,8 @@ misnamed(const dv_pages *pages)
 }
 
 /*
- * Requests the current page again, because its answer was no page, or raises an
- * error if that has been done as often as it may be.
+ * Requests the current page again, because its answer was not a page, or raises
+ * an error if no retries are left.
  */
 static void
 request_again(dv_pages *pages, const char *why, int64 at)
@@ -274,7 +273,7 @@ request_again(dv_pages *pages, const char *why, int64 at)
 	if (decision.next != DV_NEXT_AGAIN)
 		not_whole(pages, why, at);
 	pages->open = false;
-	/* it counts as an answer once it is one */
+	/* counted as an answer only once it is a page */
 	pages->spec.stats->requests--;
 	url = pstrdup(pages->now.url);
 	drop_request(pages, &pages->now);
@@ -283,9 +282,9 @@ request_again(dv_pages *pages, const char *why, int64 at)
 }
 
 /*
- * Does the service say that it cannot answer the query as it is put?  For some
- * tables (logs, audits) it says so as an error of its own, each time it is asked.
- * Gateways do not know the codes of such errors.
+ * Returns true if the service says that it cannot answer the query in this form.
+ * For some tables (logs, audits) it does so with an internal error, every time.
+ * Gateways do not use the codes of such errors.
  */
 static bool
 is_about_query(const dv_error *error)
@@ -295,7 +294,7 @@ is_about_query(const dv_error *error)
 	return error->verdict == DV_VERDICT_REFUSED && (error->status == 400 || error->status == 501);
 }
 
-/* Raises an error of the service, unless the caller can put the query more plainly. */
+/* Raises an error of the service, unless the caller can send the query in a plainer form. */
 static void
 refused(dv_pages *pages, const dv_error *error)
 {
@@ -354,7 +353,7 @@ more_is_wanted(const dv_pages *pages)
 
 	if (spec->wanted >= 0 && then >= spec->wanted)
 		return false;
-	/* a guess that has proved wrong says nothing */
+	/* a prediction that has proved wrong is ignored */
 	return spec->likely < 0 || then < spec->likely || pages->given >= spec->likely;
 }
 
@@ -402,8 +401,8 @@ has_arrived(dv_pages *pages)
 
 /*
  * Finds the page in the answer of "now".  Returns what is wrong with it, or NULL.
- * Only 200 stands for a page: others of the 2xx, and 304, come from whoever
- * stands between us and the service, with a body that may look like one.
+ * Only 200 means a page: other 2xx statuses, and 304, come from something between
+ * us and the service, with a body that may look like one.
  */
 static const char *
 find_page(dv_pages *pages, const char **body, size_t *len)
@@ -422,8 +421,8 @@ find_page(dv_pages *pages, const char **body, size_t *len)
 }
 
 /*
- * Returns where the next page probably is, or NULL.  Of FetchXML, the cookie is
- * known if it precedes the rows.
+ * Returns the probable link to the next page, or NULL. With FetchXML, the
+ * cookie is known if it precedes the rows.
  */
 static char *
 guess_next(dv_pages *pages, const char *body, size_t len)
@@ -446,7 +445,7 @@ guess_next(dv_pages *pages, const char *body, size_t len)
 	return pnstrdup(link.text, link.len);
 }
 
-/* Requests the next page, if it looks as if there was one. */
+/* Requests the next page, if one probably exists. */
 static void
 look_ahead(dv_pages *pages, const char *body, size_t len)
 {
@@ -472,9 +471,9 @@ look_ahead(dv_pages *pages, const char *body, size_t len)
 }
 
 /*
- * Tells the pool how long an answer took.  That is only known if the backend was
- * there: if the answer lay in the socket, or its sender was held up because
- * nobody read it, the duration is about this backend.
+ * Tells the pool how long an answer took.  This is known only if the backend was
+ * reading: if the answer waited in the socket, or its sender was blocked because
+ * it was not read, the duration is that of this backend.
  */
 static void
 note_duration(const dv_pages *pages)
@@ -538,8 +537,8 @@ open_page(dv_pages *pages)
 }
 
 /*
- * Does the page say, in whatever way, that it is not the last one?  Of FetchXML,
- * the last one has neither of the annotations.
+ * Returns true if the page announces another one in any way.  With FetchXML, the
+ * last one has neither of the annotations.
  */
 static bool
 says_more(const dv_pages *pages)
@@ -569,8 +568,8 @@ leave_first(dv_pages *pages)
 }
 
 /*
- * Whoever takes the request for annotations away makes every page look like the
- * last one.  A first page with as many rows as were requested is put to the test.
+ * If something removes the request for annotations, every page looks like the
+ * last one.  A first page with as many rows as requested is therefore verified.
  */
 static bool
 may_be_silenced(const dv_pages *pages)
@@ -580,7 +579,10 @@ may_be_silenced(const dv_pages *pages)
 		pages->page.rows >= (uint64) pages->spec.page_size;
 }
 
-/* Without a cookie, the service finds pages by their numbers, but not those behind so many rows. */
+/*
+ * Without a cookie, the service finds pages by their numbers, but only up to
+ * this number of rows.
+ */
 static void
 check_reach(const dv_pages *pages)
 {
@@ -594,7 +596,7 @@ check_reach(const dv_pages *pages)
 			 pages->spec.way_out != NULL ? errhint("%s", pages->spec.way_out) : 0));
 }
 
-/* The same as find_next, of FetchXML. */
+/* The same as find_next, for FetchXML. */
 static char *
 find_next_number(dv_pages *pages, char **chained, const char **wrong)
 {
@@ -616,7 +618,7 @@ find_next_number(dv_pages *pages, char **chained, const char **wrong)
 	*chained = dv_chain_cookie(&pages->page);
 	if (*chained != NULL)
 		return pages->spec.linker(pages->spec.linker_arg, pages->number + 1, *chained);
-	/* a page that is not full is not what the service would call a page */
+	/* only a full page can announce another one */
 	if (dv_value_is_null(&pages->page.paging_cookie) &&
 		pages->page.rows >= (uint64) pages->spec.page_size)
 	{
@@ -629,9 +631,10 @@ find_next_number(dv_pages *pages, char **chained, const char **wrong)
 }
 
 /*
- * A page that nothing announced has rows.  Either the page before it was silenced,
- * or these rows came after it had been answered.  Requests the first page again,
- * which announces the next one unless it is silenced.
+ * An unannounced page has rows.  Either the annotations of the previous page were
+ * removed, or these rows were inserted after it had been answered.  Requests the
+ * first page again, which announces the next one unless its annotations are
+ * removed.
  */
 static void
 reread_first(dv_pages *pages)
@@ -653,9 +656,9 @@ reread_first(dv_pages *pages)
 }
 
 /*
- * Where the page that has been read says that the next one is.  Sets *chained to
- * what must differ from page to page.  Returns NULL if this was the last page,
- * and sets *wrong if that cannot be told.
+ * Returns the link to the next page according to the page that has been read.
+ * Sets *chained to the text that must differ from page to page.  Returns NULL if
+ * this was the last page, and sets *wrong if that is uncertain.
  */
 static char *
 find_next(dv_pages *pages, char **chained, const char **wrong)
@@ -689,8 +692,8 @@ note_rows(const dv_pages *pages, size_t bytes)
 }
 
 /*
- * At the end of a page, goes on to the next one, if any.  Returns false if the
- * page has to be requested again.
+ * At the end of a page, continues with the next one, if any.  Returns false if
+ * the page must be requested again.
  */
 static bool
 turn_page(dv_pages *pages)
@@ -713,7 +716,7 @@ turn_page(dv_pages *pages)
 		request_again(pages, wrong, -1);
 		return false;
 	}
-	/* only now is it certain that the page is not requested again */
+	/* only now is it certain that the page need not be requested again */
 	dv_known_forget_found(&pages->known);
 	if (pages->unannounced && pages->spec.id != NULL)
 		dv_known_add(&pages->known, &pages->page);

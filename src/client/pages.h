@@ -2,12 +2,12 @@
  * pages.h
  *		All rows of a query, page after page.
  *
- * While a page is read, the next one is already on its way; there are never
+ * While a page is read, the next one has already been requested, but never
  * more than these two.
  *
- * A caller that will probably want only a few rows can have these requested
- * first.  If it wants more, all rows are requested in pages, and those that it
- * has got are left out.
+ * A caller that will probably need only a few rows can have these requested
+ * first.  If it needs more, all rows are requested in pages, and those that it
+ * already has are skipped.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -21,7 +21,7 @@
 
 typedef struct dv_pages dv_pages;
 
-/* Totals of what reading took.  The caller owns the struct; reading adds to it. */
+/* Totals of the cost of reading.  The caller owns the struct; reading adds to it. */
 typedef struct dv_pages_stats
 {
 	int64		requests;		/* answered */
@@ -39,15 +39,15 @@ typedef struct dv_pages_stats
 } dv_pages_stats;
 
 /*
- * Returns the path of a page of FetchXML: its number, counted from 1, and the
- * cookie of the page before.
+ * Returns the path of a page of FetchXML, given its number, counted from 1,
+ * and the cookie of the previous page.
  */
 typedef char *(*dv_pages_linker) (void *arg, int number, const char *cookie);
 
 /*
  * Called with each page of a query for all rows, before its rows are returned;
- * "more" says whether another page seems to follow.  If so, the result is
- * whether that one is to be requested at once, or only at the end of this one.
+ * "more" is true if another page seems to follow.  In that case, the result is
+ * true if it should be requested at once, instead of at the end of this page.
  */
 typedef bool (*dv_pages_watcher) (void *arg, const char *body, size_t len, bool more);
 
@@ -68,17 +68,17 @@ typedef struct dv_pages_spec
 	bool		computed;		/* rows are computed from others: the time that this takes says
 								 * nothing about other reads */
 	const char *what;			/* "read foreign table \"account\"" */
-	bool		track_changes;	/* the service is to end the rows with a delta link */
+	bool		track_changes;	/* the service must end the rows with a delta link */
 	bool		by_page;		/* the caller wants to know where each page ends, and what is
 								 * deleted */
 	const char *way_out;		/* hint for errors that a query of another kind would avoid; or
 								 * NULL */
-	bool		has_plainer;	/* the query can be put more plainly: see dv_pages_refusal */
-	bool		is_fetchxml;	/* pages are numbered, instead of linked */
-	dv_pages_linker linker;		/* then: leads from page to page; NULL: there is only one */
+	bool		has_plainer;	/* the query has a plainer form: see dv_pages_refusal */
+	bool		is_fetchxml;	/* pages are numbered instead of linked */
+	dv_pages_linker linker;		/* then: leads from page to page; NULL: a single page */
 	void	   *linker_arg;
 	dv_pages_stats *stats;
-	bool		counts_unread;	/* what is left unread is counted at once; see ranges.c */
+	bool		counts_unread;	/* unread rows are counted at once; see ranges.c */
 	dv_progress *progress;		/* updated with the rows received; or NULL */
 	char	   *metadata;		/* gets what dv_page_metadata says of each page that has been
 								 * read; or NULL */
@@ -88,7 +88,7 @@ typedef struct dv_pages_spec
 
 /*
  * Returns the path of a query in its language, allocated in the current memory
- * context; of FetchXML, that of a page, or of the first rows (NULL).
+ * context; for FetchXML, that of a page, or of the first rows (NULL).
  */
 extern char *dv_query_path(const dv_query *query, dv_odata_style style, const dv_fetch_page *page);
 
@@ -96,8 +96,8 @@ extern char *dv_query_path(const dv_query *query, dv_odata_style style, const dv
 extern size_t dv_query_bytes(const dv_query *query);
 
 /*
- * Requests the first page.  Whatever the spec points to must live as long as
- * the result, which is ended with "owner".
+ * Requests the first page.  The memory that the spec points to must live as
+ * long as the result, which is ended with "owner".
  */
 extern dv_pages *dv_pages_start(const dv_pages_spec *spec, MemoryContext owner);
 
@@ -125,7 +125,7 @@ extern dv_pages_state dv_pages_poll(dv_pages *pages, dv_value *values);
 extern bool dv_pages_ready(const dv_pages *pages);
 
 /*
- * To be called when no more rows are wanted, before the memory is freed: tells the
+ * To be called when no more rows are needed, before the memory is freed: tells the
  * pool how many rows of the current page have been read.
  */
 extern void dv_pages_leave(dv_pages *pages);
@@ -134,37 +134,37 @@ extern void dv_pages_leave(dv_pages *pages);
 extern int	dv_pages_in_flight(const dv_pages *pages);
 
 /*
- * Of a query that can be put more plainly: if the service has refused to answer
- * it at all, there are no rows, and this returns its error, which lives as long
- * as the pages.  Otherwise NULL.
+ * For a query with a plainer form: if the service has refused the query
+ * altogether, no rows are returned, and this returns the error, which lives as
+ * long as the pages.  Otherwise NULL.
  */
 extern const dv_error *dv_pages_refusal(const dv_pages *pages);
 
 /*
- * Has the current page taken the place of another one, of which rows had been
- * returned?  What was written in the meantime in front of the last of these may
- * then be returned, unless that row is still there.
+ * Returns true if this page is a retry of a partly consumed one.  Rows that
+ * were inserted meanwhile before the last returned row may then be returned,
+ * unless that row still exists.
  */
 extern bool dv_pages_repeated(const dv_pages *pages);
 
-/* Of FetchXML that has only one page: has the service more rows than it returned? */
+/* For FetchXML with a single page: returns true if the service has more rows than it returned. */
 extern bool dv_pages_cut_short(const dv_pages *pages);
 
 /*
- * Counts the rows of the current page that have not been read, and the requests
- * whose answers have not, unless that has been done.  To be called when no more
- * rows will be read; it takes as long as reading them.
+ * Counts the unread rows of the current page, and the requests with unread
+ * answers, unless this has been done.  To be called when no more rows will be
+ * read; it takes as long as reading them.
  */
 extern void dv_pages_count_unread(dv_pages *pages);
 
-/* Counts a request whose answer has come. */
+/* Counts a request whose answer has arrived. */
 extern void dv_pages_count_answer(dv_pages_stats *stats, const dv_call *call);
 
 /*
- * With "by_page": the page that was read last, with the id of its tombstone and
- * its delta link, and after DV_PAGES_TURNED the link to the page that comes
- * next, or NULL if there is none.  They live until the next step, or the end of
- * the pages.
+ * With "by_page": the last page read, with the id of its tombstone and its
+ * delta link, and after DV_PAGES_TURNED the link to the next page, or NULL if
+ * this was the last one.  They live until the next step, or the end of the
+ * pages.
  */
 extern const dv_page *dv_pages_page(const dv_pages *pages);
 extern const char *dv_pages_link(const dv_pages *pages);

@@ -4,9 +4,9 @@
  *		by which user.
  *
  * If the application user is at fault, and not the request, another user sends
- * it at once, if there is one, and nothing is counted.  A refused token that
+ * it at once, if any is left, and nothing is counted.  A refused token that
  * has worked has expired, which can happen any number of times; only a request
- * that is refused again and again, with tokens that others succeed with, is
+ * that is refused repeatedly, with tokens with which others succeed, is
  * delayed and finally given up.
  *
  * The rules are the same for a whole request and for a part of a $batch.  Each
@@ -15,8 +15,8 @@
  * had waited as long as it was told to, and if the service has carried out
  * nothing for any user of the pool since the previous refusal: neither a
  * throttle of another user nor bad luck while others are served shows that
- * waiting is useless.  Therefore a load ends because of throttles only if the
- * service lets nothing through.
+ * waiting is useless.  Therefore throttles end a load only if the service
+ * accepts no request.
  *
  * A request that may succeed in halves is repeated as a whole only once.  The
  * halves inherit its history, so that everything that came from one batch
