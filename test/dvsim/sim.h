@@ -194,7 +194,7 @@ bool		sim_action(struct sim_req *req, struct sim_res *res, const char *name);
 /* jobs.c: the action BulkDelete */
 bool		sim_bulk_delete(struct sim_req *req, struct sim_res *res);
 
-/* jobs.c: lets background jobs go on with the virtual clock; to be called before each request */
+/* jobs.c: advances background jobs with the virtual clock; to be called before each request */
 void		sim_jobs_advance(struct sim *sim);
 
 /* jobs.c: called when another schema is in use; jobs on tables that no longer exist are done */

@@ -23,7 +23,7 @@ struct sim_fiscal_op
 	int			values;			/* how many it takes */
 };
 
-/* NULL if there is no operator of that name */
+/* NULL if no operator has that name */
 const struct sim_fiscal_op *sim_fiscal_op(const char *name);
 
 /* false when a value is out of bounds */

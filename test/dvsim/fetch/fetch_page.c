@@ -352,7 +352,7 @@ set_page(struct sim_fetch_query *q)
 	q->limit = tree->top > 0 ? tree->top : tree->count;
 	if ((q->limit == 0 && !tree->limited) || q->limit > max)
 		q->limit = max;
-	/* nothing announces that there are more groups than an answer holds */
+	/* no annotation announces more groups than an answer holds */
 	q->may_have_more = tree->top == 0 && !tree->limited && !tree->aggregate;
 	q->page = tree->page > 0 ? tree->page : 1;
 }

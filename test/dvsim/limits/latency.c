@@ -1,6 +1,7 @@
 /*
  * latency.c
- *		The latency model: reading its specification, pricing a request.
+ *		The latency model: reading its specification, computing the latency of
+ *		a request.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -28,7 +29,7 @@ static const char *const kind_names[SIM_KINDS] = {
  * "real": a create of one row takes 100 ms and CreateMultiple of 100 a second
  * (a loop 10 s), ExecuteMultiple of 100 takes 4 s, UpsertMultiple with 500
  * rows in flight yields 202 rows/s.  The others have not been published; they
- * are in proportion.
+ * are proportional.
  */
 static const struct
 {

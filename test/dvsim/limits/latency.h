@@ -1,8 +1,8 @@
 /*
  * latency.h
- *		The time that the service would have taken: a base for the request, a
- *		price for each of its rows, and one for each row that it had to group
- *		or count, with jitter.
+ *		The time that the service would take: a base for the request, a time
+ *		for each of its rows, and one for each row that it groups or counts,
+ *		with jitter.
  *
  * Pure: no clock and no randomness of its own.  A specification is a comma
  * list, later items override earlier ones:
@@ -10,10 +10,10 @@
  *	 OP=BASE[+PERROW/row][+PERINPUT/input][~JITTER%]
  *
  * OP is create, read, update, upsert, delete, batch, metadata, other, token,
- * or all (everything but token); times have a unit (us, ms, s), only 0 needs
- * none; the jitter is even to both sides, 0 to 100.  Instead of an item, the
- * names of presets: "none" (all 0), "real" (figures measured on small
- * environments).
+ * or all (everything but token).  Times have a unit (us, ms, s), which only 0
+ * does not need.  The jitter, 0 to 100, is distributed evenly in both
+ * directions.  An item can also be a preset: "none" (all 0) or "real"
+ * (figures measured on small environments).
  *
  *	 all=20ms,create=50ms+8ms/row~20%
  *

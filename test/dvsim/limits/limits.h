@@ -4,13 +4,13 @@
  *		execution time and concurrency over a sliding window.
  *
  * Pure: no clock, no allocation, no randomness; time is an argument in
- * microseconds and never goes back (if it does, the newest slice stands for
- * it).  dvsim and ratesim link this very object.
+ * microseconds and never goes back (if it does, it is treated as the newest
+ * slice).  dvsim and ratesim link this very object.
  *
  * The window.  A ring of SIM_LIMIT_SLICES whole slices and the running one,
  * so a request leaves it more than window and at most window + window/SLICES
- * after it came.  A request is counted when it is admitted, its execution
- * time when it ends; refused ones count for nothing.
+ * after it arrived.  A request is counted when it is admitted, its execution
+ * time when it ends; refused ones are not counted.
  *
  * Admission.  A request is admitted while requests < max_requests, execution
  * time < max_execution_us and in flight < max_concurrent, checked in this
@@ -24,18 +24,18 @@
  * (until now = blocked_until_us) every demanding request is refused with the
  * same code even if the window has room; light ones then pass.
  *
- * Penalty.  A demanding request refused before blocked_until_us makes the
- * penalty one slice (one second of the service's 300), and doubles it from
- * then on up to SIM_LIMIT_MAX_PENALTY slices, and blocks anew from now: a
- * client that never stops asking is never admitted.  The penalty grows at most
- * once per slice, and not in the slice in which the block began, because
- * requests that were under way when the first 429 was sent are not defiant.
- * It halves with every SIM_LIMIT_DECAY slices without growth and ends under
- * one slice, so a Retry-After of a whole window clears it.
+ * Penalty.  A demanding request refused before blocked_until_us sets the
+ * penalty to one slice (one second of the service's 300), and doubles it each
+ * further time up to SIM_LIMIT_MAX_PENALTY slices, and restarts the block: a
+ * client that never stops sending is never admitted.  The penalty grows at
+ * most once per slice, and not in the slice in which the block began, because
+ * requests that were under way when the first 429 was sent did not ignore
+ * it.  It halves with every SIM_LIMIT_DECAY slices without growth and ends
+ * under one slice, so a Retry-After of a whole window clears it.
  *
- * Retry-After for concurrency.  Nothing stays blocked; it only reflects the
- * pressure: 0 at first, a slice more for every half of max_concurrent refused
- * within the running slice, at most five.
+ * Retry-After for concurrency.  Nothing remains blocked; it only reflects the
+ * load: 0 at first, plus a slice for every half of max_concurrent refused
+ * within the current slice, at most five.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -75,14 +75,14 @@ struct sim_limits
 	int64_t		slice_requests[SIM_LIMIT_RING];
 	int64_t		slice_execution_us[SIM_LIMIT_RING];
 	int			in_flight;
-	int64_t		penalty_us;		/* added to Retry-After for coming back too early */
+	int64_t		penalty_us;		/* added to Retry-After for retrying too early */
 	int64_t		penalty_slice;	/* when it last grew, or the block began */
 	int64_t		decay_slice;	/* when it last grew or halved */
 	int64_t		blocked_until_us;	/* end of the last Retry-After given for requests or time */
 	enum sim_limit blocked_by;
 	int64_t		refused_slice;	/* concurrency: the slice that "refused" counts */
 	int64_t		refused;
-	int64_t		throttles[3];	/* refusals by limit, for ever */
+	int64_t		throttles[3];	/* refusals by limit, since the start */
 };
 
 struct sim_verdict

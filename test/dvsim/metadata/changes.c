@@ -177,8 +177,8 @@ is_type_of(const struct sim_meta_prop *prop, const char *type)
 
 /*
  * The value of a condition: {"Type":"System.String","Value":"account"}, or
- * null.  "System.String[]" is documented as a type, but not how its values are
- * written, so there are none that are accepted.
+ * null.  "System.String[]" is documented as a type, but the syntax of its
+ * values is not, so none are accepted.
  */
 static bool
 read_operand(struct reader *reader, struct sim_meta_filter *leaf,
@@ -342,7 +342,7 @@ read_criteria(struct reader *reader, const struct sim_meta_type *type,
 	return tree;
 }
 
-/* What all the expressions have: Properties and Criteria. */
+/* The common members of all expressions: Properties and Criteria. */
 static bool
 read_expression(struct reader *reader, struct sim_meta_query *query,
 				const struct sim_json *json, const char *type, const char *const *members)

@@ -339,7 +339,7 @@ sim_function(struct sim_req *req, struct sim_res *res, const char *name, const c
 
 /* -- the actions */
 
-/* Definitions are in force at once, so there is nothing left to publish. */
+/* Definitions take effect at once, so nothing is left to publish. */
 static bool
 publish_all_xml(struct sim_req *req, struct sim_res *res)
 {

@@ -4,8 +4,8 @@
  *		GlobalOptionSetDefinitions.
  *
  * A path is walked segment by segment over lists of definitions: a key picks
- * one, a cast narrows the type, a navigation property goes on to another
- * list, a property ends it.  The query options then say what is printed.
+ * one, a cast narrows the type, a navigation property leads to another list,
+ * a property ends it.  The query options then determine the output.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -604,7 +604,7 @@ answer(struct walk *walk)
 	return true;
 }
 
-/* Of all definitions, only alternate keys can be made and deleted. */
+/* Only alternate keys can be created and deleted. */
 static bool
 change(struct walk *walk)
 {

@@ -215,7 +215,7 @@ struct sim_meta_query
 {
 	struct sim_arena *arena;
 	const struct sim_meta_type *type;	/* declared: rows of other types state their own */
-	bool		cast;			/* rows of other types are left out */
+	bool		cast;			/* rows of other types are skipped */
 	bool		sparse;			/* RetrieveMetadataChanges: properties that were not requested are
 								 * null */
 	bool		all;			/* no selection */

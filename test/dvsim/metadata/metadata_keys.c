@@ -1,10 +1,10 @@
 /*
  * metadata_keys.c
- *		Alternate keys that requests make and delete, and the jobs that create
- *		their indexes.
+ *		Alternate keys that requests create and delete, and the jobs that
+ *		create their indexes.
  *
  * The schema's own array of keys is never touched: the first change to a table
- * gives it a copy with room for all keys that it may have.  Keys made by
+ * gives it a copy with room for all keys that it may have.  Keys created by
  * requests live in an arena until the next reset.  A job is a row of
  * asyncoperation; it waits, runs for a time that depends on the number of
  * rows, and succeeds if no two rows have the same values.

@@ -1,11 +1,11 @@
 /*
  * metadata_keys.h
- *		Alternate keys that requests make and delete.
+ *		Alternate keys that requests create and delete.
  *
  * The keys of the schema file exist from the start.  Requests can delete them
- * and make others, whose index a background job creates: until then, a key is
- * Pending or InProgress, and neither enforced nor usable in URLs.  All this
- * belongs to the process; a reset restores the keys of the schema.
+ * and create others, whose index a background job creates: until then, a key
+ * is Pending or InProgress, and neither enforced nor usable in URLs.  This
+ * state belongs to the process; a reset restores the keys of the schema.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -27,7 +27,7 @@ bool		sim_key_delete(struct sim_req *req, struct sim_res *res, struct sim_table 
 /* the action ReactivateEntityKey */
 bool		sim_key_reactivate(struct sim_req *req, struct sim_res *res);
 
-/* lets jobs go on with the virtual clock; to be called before each request */
+/* advances jobs with the virtual clock; to be called before each request */
 void		sim_keys_advance(struct sim *sim);
 
 /* called when another schema is in use, whose keys are those that the tables had before */

@@ -131,7 +131,7 @@ add_point(struct sim_rows *rows, const struct sim_shape *shape, const struct sim
 	memcpy(point->id, sqlite3_column_blob(stmt, shape->id_index), 16);
 }
 
-/* a lookup of which only the reference is wanted, or whose target may be in any table */
+/* a lookup with only its reference requested, or whose target may be in any table */
 static void
 print_reference(struct sim_buf *buf, const struct sim_expand *expand,
 				const struct sim_shape *shape, sqlite3_stmt *stmt, const char *base_url)

@@ -77,7 +77,7 @@ add_key(struct sim_sql *sql, struct sim_ordering *ordering, struct sim_column *c
 {
 	struct sim_order *order = &ordering->items[ordering->n++];
 
-	/* an order that was left out may have been written here */
+	/* an order that was ignored may have been written here */
 	memset(order, 0, sizeof(*order));
 	order->column = column;
 	order->name = column->name;

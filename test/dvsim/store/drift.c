@@ -85,7 +85,7 @@ key_definition(const struct sim_key_def *key)
 	return json;
 }
 
-/* Requests have made keys, and deleted some. */
+/* Requests have created keys, and deleted some. */
 static void
 write_keys(struct json_object *root, const struct sim_schema *schema)
 {

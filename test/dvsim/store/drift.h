@@ -26,7 +26,7 @@ bool		sim_drift_apply(struct sim *sim, struct sim_arena *arena, struct json_obje
  */
 bool		sim_drift_print(const struct sim *sim, const char *table, struct sim_buf *out);
 
-/* restores the schema of the rows in a data file; to be called before the tables are made */
+/* restores the schema of the rows in a data file; to be called before the tables are created */
 bool		sim_drift_restore(struct sim *sim);
 
 /* restores the tables of the start, all of them empty; in a transaction of the caller */

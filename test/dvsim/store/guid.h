@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* text (36 characters, or 38 with braces, any case) into the 16 bytes kept in SQLite */
-/* makes ids compare like their texts; to be called before there are any ids */
+/* makes ids compare like their texts; to be called before any id exists */
 void		sim_guid_order_as_text(void);
 
 bool		sim_guid_parse(const char *s, size_t len, unsigned char out[16]);

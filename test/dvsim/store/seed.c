@@ -307,7 +307,7 @@ fill_multiselect(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t 
 	size_t		len = 0;
 	int			i;
 
-	/* options need not be ascending in the schema; those out of order are left out */
+	/* options need not be ascending in the schema; those out of order are skipped */
 	(void) ordinal;
 	for (i = 0; i < set->n && i < 8; i++)
 	{

@@ -88,7 +88,7 @@ void		sim_rollback(struct sim_store *store);	/* to the innermost begin, which en
 
 /*
  * The index that enforces an alternate key.  With *duplicates, false means
- * that there is none because two rows have the same values.
+ * that it does not exist because two rows have the same values.
  */
 bool		sim_index_key(struct sim_store *store, const struct sim_table *table,
 						  const struct sim_key_def *key, bool *duplicates);

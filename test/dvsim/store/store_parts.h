@@ -10,7 +10,7 @@
 
 #include "store/store.h"
 
-/* when the rows of the schema were made: 2020-01-01 */
+/* when the rows of the schema were created: 2020-01-01 */
 #define STORE_EPOCH INT64_C(1577836800)
 
 /* a prepared statement of the cache, in two chains of hash buckets */
@@ -26,7 +26,7 @@ struct store_stmt
 };
 
 #define STORE_BUCKETS	1024
-#define STORE_STMTS		512		/* if there are more, the free ones are forgotten */
+#define STORE_STMTS		512		/* if more exist, the free ones are discarded */
 
 struct store_cache
 {

@@ -19,7 +19,7 @@ struct sim_canned;
 struct sim_canned *sim_canned_new(void);
 void		sim_canned_free(struct sim_canned *canned);
 
-/* the answer that the same request got before, compressed if it was; false if there is none */
+/* the previous answer to the same request, compressed if it was; false if there is none */
 bool		sim_canned_replay(struct sim_exchange *exchange);
 
 /* keeps the answer, which is ready to be sent, if it may be used again for the same request */

@@ -166,7 +166,7 @@ add_faults(struct sim_wire *wire, struct sim_exchange *exchange)
 		list_faults(wire, exchange);
 }
 
-/* No request meets neither the old rules nor the new ones. */
+/* Every request meets either the old rules or the new ones. */
 static void
 replace_faults(struct sim_wire *wire, struct sim_exchange *exchange)
 {

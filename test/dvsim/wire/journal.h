@@ -38,7 +38,7 @@ struct sim_journal_entry *sim_journal_begin(struct sim_journal *journal,
 void		sim_journal_finish(struct sim_journal *journal, struct sim_journal_entry *entry,
 							   const struct sim_outcome *outcome);
 
-/* forgets all entries; numbers go on */
+/* discards all entries; the numbers continue */
 void		sim_journal_clear(struct sim_journal *journal);
 
 /* {"next":N,"requests":[…]} of the entries after number "since" */

@@ -35,7 +35,7 @@ enum sim_quirk
 
 bool		sim_quirk(const struct sim *sim, enum sim_quirk quirk);
 
-/* false if there is no quirk of that name */
+/* false if no quirk has that name */
 bool		sim_quirk_set(struct sim *sim, const char *name);
 void		sim_quirks_clear(struct sim *sim);
 

@@ -1,6 +1,7 @@
 /*
  * tls.h
- *		A certificate for the host that dvsim listens on, made at the start.
+ *		A certificate for the host that dvsim listens on, created at the
+ *		start.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -3,7 +3,7 @@
  *		Background jobs: BulkDelete.
  *
  * A job waits, then runs, then is done, all by the virtual clock.  When it
- * starts it notes the ids of the rows that its queries find, so rows made
+ * starts it notes the ids of the rows that its queries find, so rows created
  * later are safe; then it deletes them at a fixed rate, each on its own.
  * Clients see the job as a row of asyncoperation, the counts as a row of
  * bulkdeleteoperation and failures in bulkdeletefailure.

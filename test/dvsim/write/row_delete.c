@@ -3,7 +3,7 @@
  *		Deleting a row with its dependents.
  *
  * Relationships determine the effect on the rows that point to it: the link is
- * cleared, the deletion refused, or they are deleted, too.  The order is:
+ * cleared, the deletion refused, or they are deleted as well.  The order is:
  * refusals, the row itself (which ends cycles), then the others; the caller's
  * transaction undoes all of it if something refuses deeper down.
  *

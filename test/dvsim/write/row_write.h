@@ -15,7 +15,7 @@
 
 #include "write/row.h"
 
-/* data about a table for writes; made at first use, lives until another schema is in use */
+/* data about a table for writes; created on first use, lives until another schema is in use */
 struct sim_write_info
 {
 	struct sim_table *table;
