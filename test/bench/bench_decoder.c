@@ -1,7 +1,7 @@
 /*
  * bench_decoder.c
- *		What it costs to turn a page of rows into values: the streaming reader
- *		of src/dataverse against json-c's document tree.
+ *		The cost of converting a page of rows into values: the streaming
+ *		reader of src/dataverse compared with json-c's document tree.
  *
  * The pages come from dvsim's account table, with 5,000 rows of eight columns
  * each.  Both sides convert them to the same values: numbers, booleans, uuids,

@@ -1,7 +1,7 @@
 /*
  * bench_dvsim.c
- *		How fast dvsim accepts and returns rows, and how much memory a row
- *		takes.
+ *		The speed at which dvsim accepts and returns rows, and the memory of a
+ *		row.
  *
  * The client does as little as possible, so that dvsim is what is measured:
  * bodies of CreateMultiple are made in advance and sent repeatedly; answers are
@@ -399,7 +399,7 @@ send_rows(void)
 	return data;
 }
 
-/* rows that are there to be read when those that were sent are not kept */
+/* rows to be read if the sent ones are not kept */
 static void
 seed_rows(void)
 {
@@ -552,7 +552,7 @@ report(const struct run *runs)
 		print_aim("< 1024", print_line("bytes a row beyond its data", runs,
 									   offsetof(struct run, row_bytes)) < AIM_BYTES);
 
-	/* figures that depend little on what else the machine does */
+	/* figures that depend little on the load of the machine */
 	print_line("rows in, a second of processor", runs, offsetof(struct run, in_cpu));
 	printf("\n");
 	print_line("rows out, a second of processor", runs, offsetof(struct run, out_cpu));

@@ -1,7 +1,7 @@
 /*
  * bench_encode.c
- *		What it costs to convert rows of PostgreSQL to the service's JSON: a
- *		module for the server, with a copy of src/fdw/encode.c in it.
+ *		The cost of converting rows of PostgreSQL to the service's JSON: a
+ *		module for the server that includes a copy of src/fdw/encode.c.
  *
  *	bench_encode(foreign table, query, passes, OUT ns float8, OUT sample text)
  *

@@ -1,6 +1,6 @@
 /*
  * bench_read.c
- *		What it costs to fetch the pages of a query and discard them.
+ *		The cost of fetching the pages of a query and discarding them.
  *
  * This is the lower bound for any reader: libcurl with the options of
  * src/net/http.c, one connection, and one request at a time.  Only the end of

@@ -1,7 +1,7 @@
 /*
  * bench_write.c
- *		What it costs to send rows that are encoded already: bare libcurl
- *		replays CreateMultiple requests.
+ *		The cost of sending encoded rows: bare libcurl replays CreateMultiple
+ *		requests.
  *
  * This is the lower bound for any writer: libcurl's multi interface with the
  * options of src/net/http.c sends requests with the same headers and bodies

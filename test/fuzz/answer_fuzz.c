@@ -1,10 +1,10 @@
 /*
  * answer_fuzz.c
- *		Any bytes at all as the answer to a batch of rows.
+ *		Arbitrary bytes as the answer to a batch of rows.
  *
- * The first line is the Content-Type.  Whatever is read, it lies inside of the
- * answer; ids are those that json-c finds; and an answer in parts that counts
- * as whole no longer does without its last delimiter.
+ * The first line is the Content-Type.  Every result lies inside the answer;
+ * ids are those that json-c finds; and an answer in parts that counts as
+ * complete no longer does without its last delimiter.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -89,7 +89,7 @@ check_parts(const char *type, const char *body, size_t len)
 			wrong("some rows were carried out");
 }
 
-/* nothing that is cut off is whole */
+/* a truncated answer is never complete */
 static void
 check_cuts(const char *type, const char *body, size_t len)
 {
@@ -122,7 +122,7 @@ check_ids(const char *body, size_t len)
 	char		id[UUID_LEN + 1] = "";
 	int			i;
 
-	/* with a NUL behind it, and perhaps more of them inside */
+	/* with a NUL after it, and possibly more inside */
 	memcpy(text, body, len);
 	text[len] = '\0';
 	if (!dv_batch_answer_ids(text, len, ROWS, ids) || (tree = json_tokener_parse(text)) == NULL)

@@ -1,10 +1,10 @@
 /*
  * error_fuzz.c
- *		Any bytes at all as what the service says when it says no.
+ *		Arbitrary bytes as an error of the service.
  *
  * The first line is the status, the second one Retry-After, the rest the body.
- * Whatever is read, every answer gets a verdict that its status allows and a
- * text, names found in that text stand in it, and no wait is longer than a year.
+ * Every answer gets a text and a verdict that its status allows, names found in
+ * that text occur in it, and no wait is longer than a year.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,9 +1,9 @@
 /*
  * fetchxml_fuzz.c
- *		Any text at all as FetchXML, and as the cookie of its next page.
+ *		Arbitrary text as FetchXML, and as the cookie of its next page.
  *
- * What was read can be written for another page, which is then the same query
- * for that page, and its cookie is the one that was given.
+ * A query that was read can be written for another page; the result is the
+ * same query for that page, with the given cookie.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -1,11 +1,11 @@
 /*
  * metadata_fuzz.c
- *		Any bytes at all as the answer to a request for definitions.
+ *		Arbitrary bytes as the answer to a request for definitions.
  *
- * Whatever is read, a definition lies inside of the answer, and the foreign
- * table that it becomes is one that PostgreSQL takes: its columns have types and
- * names that are short enough and different.  The same answer is read as that
- * to the requests for all tables and all relationships, too.
+ * Every definition lies inside the answer, and yields a foreign table that
+ * PostgreSQL accepts: its columns have types and distinct, sufficiently short
+ * names.  The same answer is also read as the answer to the requests for all
+ * tables and all relationships.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

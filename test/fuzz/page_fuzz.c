@@ -1,10 +1,10 @@
 /*
  * page_fuzz.c
- *		Any bytes at all as a page of rows.
+ *		Arbitrary bytes as a page of rows.
  *
- * What the reader takes for a whole page must be one for json-c, too, with the
- * same rows, and each wanted member must be there what json-c finds; whatever
- * it makes of the rest, no conversion may look beyond its slice.
+ * A text that the reader accepts as a complete page must be one to json-c as
+ * well, with the same rows, and each wanted member must have the value that
+ * json-c finds.  For any other text, no conversion may read beyond its slice.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -73,7 +73,7 @@ convert(const dv_value *value)
 	free(room);
 }
 
-/* json-c 0.18 takes every byte beyond ASCII for a control character when it is strict. */
+/* In strict mode, json-c 0.18 treats every byte beyond ASCII as a control character. */
 #if JSON_C_MAJOR_VERSION == 0 && JSON_C_MINOR_VERSION == 18
 #define STRICT 0
 #else
@@ -106,7 +106,7 @@ parse_tree(const char *text, size_t len)
 	return tree;
 }
 
-/* is this what json-c found under the same name? */
+/* true if json-c found this value under the same name */
 static void
 compare_value(const dv_value *value, struct json_object *row, const char *name)
 {
@@ -201,7 +201,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (peeked && page.next_link.text != link.text)
 			wrong("another link was foreseen");
 		compare_rows(names, body, size);
-		/* a page is whole as long as its last byte is there */
+		/* a page is complete only with its last byte */
 		for (i = (int) size; i > 0 && strchr(" \t\r\n", body[i - 1]) != NULL; i--)
 			;
 		body[i - 1] = '\0';

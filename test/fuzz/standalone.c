@@ -1,13 +1,12 @@
 /*
  * standalone.c
- *		Runs a fuzz target where there is no libFuzzer.
+ *		Runs a fuzz target without libFuzzer.
  *
  *	NAME_fuzz [-runs=N | -max_total_time=SECONDS] [-seed=N] [-artifact_prefix=PATH] DIRECTORY...
  *
  * These are libFuzzer's arguments; its others are ignored.  Each file of the
- * directories is an input, and after them come random changes of these, which
- * the seed determines.  An input that makes the target fail is written to
- * PATHcrash.
+ * directories is an input, followed by random changes of these, determined by
+ * the seed.  An input that makes the target fail is written to PATHcrash.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -57,7 +56,7 @@ on_abort(int number)
 	_exit(77);
 }
 
-/* The sanitizers see what is read behind memory that ends with the input. */
+/* The memory ends with the input, so that the sanitizers detect reads beyond it. */
 static void
 try_current(void)
 {
@@ -78,7 +77,7 @@ below(size_t limit)
 	return (size_t) ((chance * UINT64_C(2685821657736338717)) >> 32) % limit;
 }
 
-/* Puts bytes over "cut" bytes of the current input, as many as there is room for. */
+/* Replaces "cut" bytes of the current input by as many bytes as fit. */
 static void
 replace(size_t at, size_t cut, const uint8_t *bytes, size_t len)
 {

@@ -242,7 +242,7 @@ note_silence(struct machine *machine, bool sent)
 		machine->last_sent = now;
 }
 
-/* What this backend does not use may be of use to another.  Returns whether it left slots to others. */
+/* Another backend may be able to use the slots that this one leaves.  Returns true if it left any. */
 static bool
 pass_on(struct machine *machine, const struct backend *mine, const dv_candidate *candidates,
 		const dv_choice *choice)

@@ -1,6 +1,7 @@
 /*
  * readings.c
- *		Scenarios (f) and (g): what the founding documents leave open.
+ *		Scenarios (f) and (g): questions that the founding documents leave
+ *		open.
  *
  * (f) compares rules about which they contradict one another: which kinds the
  * ceiling after a throttle applies to, and whether a throttle cuts the limit
@@ -121,9 +122,9 @@ scenario_readings(struct report *report)
 }
 
 /*
- * How much is done in ten minutes after the service has refused everything for
- * five seconds, although its limits were not reached.  Batches take a second, and
- * only parallelism matters.
+ * The work done in ten minutes after the service has refused everything for five
+ * seconds, although its limits were not reached.  Batches take a second, and only
+ * parallelism matters.
  */
 static double
 play_lone_refusal(int dop, enum reading reading)

@@ -1,9 +1,9 @@
 /*
  * budget_test.c
- *		Budget pacing: the estimate of what is left, learning from answers,
- *		and the time of the next request.
+ *		Budget pacing: the estimate of the remaining budget, learning from
+ *		answers, and the time of the next request.
  *
- * A few lines play the service, with a single, exact window.
+ * A few lines simulate the service, with a single, exact window.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -37,7 +37,7 @@ setup(void **state)
 	return 0;
 }
 
-/* sends a request that is answered at once with what remained */
+/* sends a request that is answered at once with the remainder */
 static void
 exchange(double seconds, double requests_left, double seconds_left)
 {

@@ -1,6 +1,6 @@
 /*
  * guid_test.c
- *		Ids that suit SQL Server's indexes: order, layout, clocks that go wrong.
+ *		Ids that suit SQL Server's indexes: order, layout, erratic clocks.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -149,7 +149,7 @@ only_throttles_after_waiting_count(void **state)
 	assert_int_equal(throttle_after_waiting(SECOND).next, DV_NEXT_END);
 }
 
-/* A load ends only if the service lets nothing through. */
+/* A load ends only if the service accepts no request. */
 static void
 throttles_count_while_nobody_is_served(void **state)
 {

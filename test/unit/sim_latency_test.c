@@ -1,6 +1,6 @@
 /*
  * sim_latency_test.c
- *		The latency model: its specifications, and the latencies that they yield.
+ *		The latency model: its specifications and the resulting latencies.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
