@@ -7,19 +7,19 @@
 EXTENSION = dataverse_fdw
 EXTVERSION = 1.0
 MODULE_big = dataverse_fdw
-# The extension's script, put together in this order
+# The extension's script, assembled in this order
 SCRIPT = $(addprefix src/sql/,schema.sql check.sql functions.sql pool.sql rejects.sql import.sql changes.sql copies.sql runs.sql pull_columns.sql pull_prepare.sql \
 	pull_steps.sql pull.sql track.sql conflicts.sql sync_steps.sql sync.sql pushes.sql push_steps.sql push.sql owner.sql comments.sql grants.sql)
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
-# another folder when somebody builds outside the source tree, as Debian does
+# another folder in builds outside the source tree, as in Debian's
 top = $(or $(srcdir),.)
 OBJS = $(patsubst $(top)/%.c,%.o,$(sort $(wildcard $(addprefix $(top)/src/,*/*.c */*/*.c))))
 
 # These tests need no service; the others need dvsim, whose address is in DVSIM_URL: "make test" starts one.
 WITHOUT_DVSIM = extension options append
 REGRESS = $(WITHOUT_DVSIM)
-# Of these, pool comes first: the limits of an application user remember what was done before.
+# The test "pool" comes first: the limits of an application user depend on earlier requests.
 ifdef DVSIM_URL
 REGRESS += pool $(filter-out pool $(WITHOUT_DVSIM) $(EXTENSION)--%,$(notdir $(basename $(wildcard $(top)/sql/*.sql))))
 endif
@@ -39,7 +39,7 @@ SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,j
 # PostgreSQL's callbacks and headers have parameters that are not always used.
 # a function that is not declared would be missing only when the library is loaded
 PG_CFLAGS = -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter -Werror=implicit-function-declaration
-# For test/t/read/differential.pl, which needs to select wrong policies.
+# For test/t/read/differential.pl, which selects wrong policies.
 ifeq ($(DV_TEST),1)
 PG_CPPFLAGS += -DDV_TEST
 endif
@@ -71,7 +71,7 @@ made := $(shell mkdir -p $(sort $(dir $(OBJS) $(DATA_built))))
 endif
 $(OBJS): $(wildcard $(addprefix $(top)/src/,*.h */*.h */*/*.h)) Makefile
 
-# psql shows a message in place of whatever follows \quit.
+# If psql runs the script, its first line prints a message and ends the script.
 $(DATA_built): $(SCRIPT) Makefile
 	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; \
 	for part in $(filter %.sql,$^); do echo; cat $$part || exit; done; } > $@.new
@@ -133,7 +133,7 @@ bench-track:
 bench-encode:
 	@ROWS='$(ROWS)' PASSES='$(PASSES)' test/bench/encode
 
-# Against a live environment; test/live/README.md says what it needs and what it does.
+# Against a live environment; test/live/README.md lists the requirements and the effects.
 check-live:
 	@TABLES='$(TABLES)' TRUNCATE='$(TRUNCATE)' CREATE_KEY='$(CREATE_KEY)' STEPS='$(STEPS)' REPORT='$(REPORT)' MASK='$(MASK)' \
 		test/live/run '$(ENVIRONMENT)'

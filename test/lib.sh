@@ -47,7 +47,7 @@ heading() { printf '\n%s== %s%s\n' "$bold" "$*" "$plain"; }
 note() { printf '%s%s%s\n' "$dim" "$*" "$plain"; }
 die() { printf '%s: %s\n' "${0##*/}" "$*" >&2; exit 1; }
 
-# Says how a script is called, as its first comment does, and why this call was another one.
+# Prints the usage of a script, which is its first comment, and why this call was wrong.
 usage()
 {
 	printf '%s: %s\n' "${0##*/}" "$*"
@@ -144,7 +144,7 @@ end_programs()
 	done
 }
 
-# Ends everything that was started and removes everything that was made, unless it is kept.
+# Stops everything that was started and removes everything that was created, unless it is kept.
 tidy_up()
 {
 	local status=$?
@@ -240,8 +240,8 @@ pg_packages()
 }
 
 # Prints the packages that are missing for the given needs.  It looks for what a
-# package provides rather than for the package, so software that was installed in
-# another way counts, too.  The PostgreSQL server is handled separately.
+# package provides rather than for the package, so software that was installed in another way
+# counts as well.  The PostgreSQL server is handled separately.
 missing_packages()
 {
 	local authorities
@@ -281,7 +281,7 @@ missing_packages()
 # Debian creates and starts a cluster when a server package is installed, which we
 # do not want.  The only way to prevent it is a file that exists while apt runs.
 createcluster=/etc/postgresql-common/createcluster.d
-createcluster_made=	# what has to be removed again
+createcluster_made=	# must be removed again
 forbid_createcluster()
 {
 	local file=$createcluster/dataverse_fdw-$$.conf
@@ -576,7 +576,7 @@ start_dvsim()
 	return 1
 }
 
-# Prepares to end what an earlier run has kept; tidy_up does the rest.
+# Prepares to stop servers that an earlier run has kept; tidy_up does the rest.
 stop_kept()
 {
 	[[ ${1##*/} =~ ^dataverse_fdw\.[A-Za-z0-9]{6}$ ]] && [ -d "$1/socket" ] && [ -d "$1/src" ] ||

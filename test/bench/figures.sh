@@ -4,7 +4,7 @@
 # SPDX-License-Identifier: PostgreSQL
 # shellcheck shell=bash disable=SC2120
 
-# figures have points, whatever the locale
+# figures have decimal points in any locale
 export LC_ALL=C.UTF-8
 
 declare -A figures=()	# the figures of each line by its name, run by run
