@@ -117,7 +117,7 @@ subtest 'elastic rows' => sub {
 	@request = ("new_readings/${bulk}DeleteMultiple", targets('new_reading', @rows));
 	lost('reset_after_commit', post => @request);
 	is($s->post(@request)->status, 400, 'deleting again: deleted rows are refused');
-	is(rows('new_reading'), 0, 'all are gone');
+	is(rows('new_reading'), 0, 'all are deleted');
 };
 
 subtest '$batch' => sub {

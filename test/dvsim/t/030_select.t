@@ -165,7 +165,7 @@ is($s->get("new_meters(new_serial='S%201')?\$select=new_name")->json->{new_meter
 	is($s->get("contacts($contact)/parentcustomerid_contact")->status, 204,
 		'a polymorphic lookup set to another table');
 	is($s->get("accounts($account)/ownerid?\$select=fullname")->status, 200,
-		'the owner, whatever it is');
+		'the owner, of any type');
 
 	$r = $s->get("accounts($account)/contact_customer_accounts?\$select=lastname&\$count=true");
 	is($r->json->{'@odata.context'}, $root . '$metadata#contacts(lastname)', 'a collection');

@@ -122,7 +122,7 @@ is(column(fetch('accounts', " count='2' page='2'", $name)->json->{value}, 'name'
 is(column(fetch('accounts', " count='2' page='3' paging-cookie='" . xml(decoded($annotation)) . "'",
 	$name)->json->{value}, 'name'), 'e g', 'the cookie of another page is ignored');
 ok(!exists fetch('accounts', " count='2'", $name, Prefer => undef)->json->{$more_name},
-	'annotations must be asked for');
+	'annotations must be requested');
 refused(fetch('accounts', " count='2' page='2' paging-cookie='" . xml(decoded($annotation)) . "'",
 	"<attribute name='name'/>"), '0x80041129', 'a cookie of another order');
 refused(fetch('accounts', " count='2' page='2' paging-cookie='&lt;cookie'", $name), '0x8004112A',

@@ -156,7 +156,7 @@ my @pages;
 	push @pages, rows($r, 'lastname');
 	my ($path) = $r->json->{'@odata.nextLink'} =~ m{/api/data/v9\.2/(.*)};
 	push @pages, rows($s->get($path, Prefer => 'odata.maxpagesize=3'), 'lastname');
-	is(join(' | ', @pages), 'Dora Anna Bert | Carl', '… by number, if there is no cookie');
+	is(join(' | ', @pages), 'Dora Anna Bert | Carl', '… by number, without a cookie');
 }
 is(rows(sql('contacts', "SELECT lastname, contactid FROM contact WHERE contactid > '00000000-0000-0000-0000-000000000000' ORDER BY contactid")), '   ', '… or by the ids seen last');
 is($s->get('accounts?sql=' . Dvsim::escape('SELECT name FROM account') . '&$skiptoken=x')->status, 400, 'an invalid token');

@@ -290,7 +290,7 @@ refused('EntityDefinitions?$select=Foo', 400, '0x0',
 	qr/^Could not find a property named 'Foo' on type '\Q${ns}\EEntityMetadata'\.$/,
 	'unknown property');
 refused('EntityDefinitions?$select=logicalname', 400, '0x0', qr/named 'logicalname'/, 'wrong case');
-refused(q{EntityDefinitions?$filter=Foo eq 1}, 400, '0x0', qr/named 'Foo'/, 'in a filter, too');
+refused(q{EntityDefinitions?$filter=Foo eq 1}, 400, '0x0', qr/named 'Foo'/, 'in a filter as well');
 refused(q{EntityDefinitions?$expand=Foo}, 400, '0x0', qr/named 'Foo'/, 'and in an expansion');
 refused(q{EntityDefinitions?$expand=LogicalName}, 400, '0x80060888', qr/not a navigation/,
 	'a property cannot be expanded');

@@ -307,7 +307,7 @@ sub refused
 refused("$types?\$select=MaxLength", 400, '0x0',
 	qr/^Could not find a property named 'MaxLength' on type '\Q${ns}\EAttributeMetadata'\.$/,
 	'a derived property needs a cast');
-refused("$types?\$expand=OptionSet", 400, '0x0', qr/'OptionSet'/, 'options need one, too');
+refused("$types?\$expand=OptionSet", 400, '0x0', qr/'OptionSet'/, 'and so do options');
 refused("$types/${ns}EnumAttributeMetadata", 400, '0x80060888', qr/EnumAttributeMetadata/,
 	'no cast to the abstract type');
 refused("$types/${ns}StringAttributeMetadata?\$select=Precision", 400, '0x0',

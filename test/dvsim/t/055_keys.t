@@ -167,7 +167,7 @@ is(outcome($s->post('ReactivateEntityKey', { EntityLogicalName => 'contact' })),
 # ---------------------------------------------------------------- deleted
 
 is(outcome($s->delete(keys_of('account') . "($id)")), 204, 'DELETE by id');
-is(names_of('account'), 'new_pairkey', 'only that one is gone');
+is(names_of('account'), 'new_pairkey', 'only that one is deleted');
 is(outcome($s->delete(keys_of('account') . "($id)")), '404 0x80040217', 'once');
 is(outcome($s->get("accounts(accountnumber='A-1')")), '400 0x80060890', 'no URL any more');
 is(outcome($s->post('accounts', { name => 'x', accountnumber => 'A-1' })), 204, 'not enforced');

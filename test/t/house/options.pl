@@ -150,7 +150,7 @@ rows($crm, 5);
 is(rows($crm, 58), 20, 'slow_batch_threshold 1h: such batches are not slow');
 $crm = server(%all, slow_batch_threshold => '20ms', execution_time_ceiling_factor => 0);
 rows($crm, 5);
-is(rows($crm, 58), 20, 'execution_time_ceiling_factor 0: there is no ceiling');
+is(rows($crm, 58), 20, 'execution_time_ceiling_factor 0: no ceiling');
 
 # ---- slow requests beside fast ones: four updates at a time, the remaining slots for continuous inserts
 

@@ -117,29 +117,29 @@ sub wrong_value
 	my @known = map { $_->{values}{$column} } grep { exists $_->{values}{$column} } @{ $row->{local} }, @{ $row->{service} };
 
 	push @known, $row->{first}{$column} if $row->{first};
-	return 'nobody has written this' unless grep { $_ eq $value } @known;
+	return 'no statement has written this' unless grep { $_ eq $value } @known;
 	if ($is->($theirs))
 	{
 		return unless $ours;
 		return if $theirs->{time} >= earliest($ours);
 		return if $policy eq 'service' && $self->may_meet($row, $ours, $column);
-		return 'an edit made here is lost';
+		return 'a local edit is lost';
 	}
 	if ($is->($ours))
 	{
 		return unless $theirs;
-		return 'an edit that was made there afterwards is lost' if $theirs->{time} > $self->latest($ours);
+		return 'a later edit in Dataverse is lost' if $theirs->{time} > $self->latest($ours);
 		return if $ours->{time} >= earliest($theirs);
 		return if $policy eq 'local';
 		# without etags, a write of the service between the check and our write is lost
 		return if !$self->{strict} && $theirs->{time} >= earliest($ours);
-		return 'an edit made there is lost';
+		return 'an edit in Dataverse is lost';
 	}
 	return unless $ours || $theirs;
-	return 'an edit made there is lost' if $theirs && !$ours;
+	return 'an edit in Dataverse is lost' if $theirs && !$ours;
 	# the values that had been sent before, as the last edit has been dropped
 	return if $policy eq 'service' && $self->may_meet($row, $ours, $column);
-	return 'an edit made here is lost';
+	return 'a local edit is lost';
 }
 
 # Returns why a row must not exist, or must not be missing, or nothing.
@@ -150,7 +150,7 @@ sub wrong_existence
 	my $theirs = $row->{service}[-1];
 	my %deleted = map { my $side = $_; $side => scalar grep { $_->{operation} eq 'delete' } @{ $row->{$side} } } qw(local service);
 
-	return $exists ? undef : 'a row that nobody deleted is gone' unless $deleted{local} || $deleted{service};
+	return $exists ? undef : 'a row is missing that no side deleted' unless $deleted{local} || $deleted{service};
 	return if $row->{touched} && $deleted{local};
 	if ($exists)
 	{
@@ -163,7 +163,7 @@ sub wrong_existence
 				# the side itself has written the row again
 				next if grep { $_->{operation} ne 'delete' && $_->{time} >= $delete->{time} && $_ != $delete } @{ $row->{$side} };
 				next if grep { $_->{operation} ne 'delete' && $self->may_conflict($delete, $_) } @{ $row->{$other} };
-				return $side eq 'local' ? 'a deletion made here is lost' : 'a deletion made there is lost';
+				return $side eq 'local' ? 'a local deletion is lost' : 'a deletion in Dataverse is lost';
 			}
 		}
 		return;

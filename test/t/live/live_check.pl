@@ -142,7 +142,7 @@ clean_ok('a run');
 
 ($status, $out) = run_check([ @all, '--mask', '--steps', 'whoami' ]);
 is($status, 0, 'some of the steps');
-unlike(report(), qr/\Q$environment\E|app1/, 'names can be left out of the report');
+unlike(report(), qr/\Q$environment\E|app1/, 'names can be removed from the report');
 like(report(), qr/^- environment: <environment>$/m, '… which says so');
 
 # ---- a bare environment
@@ -246,8 +246,8 @@ my $here = qr/\(same result, different requests\)\n.*^seen:\n.*fetchXml 400$/ms;
 
 faults(
 	[
-		# Ranges are asked for only if the order of ids has been proven before the last page has come; so the proof
-		# is spared by the rules below, also where it compares with "ge", and pages come late.
+		# Ranges are requested only if the order of ids has been verified before the last page has arrived; so the verification
+		# is exempt from the rules below, also where it compares with "ge", and pages are delayed.
 		{ path => '$select=accountid&$filter=accountid%20eq', action => 'delay', delay_ms => 1 },
 		{ path => '&$skiptoken=', action => 'delay', delay_ms => 200 },
 		{ path => "aggregate%3D'min'", status => 200, body => { value => [ { c0 => '31.12.2001', c1 => '31.12.2001', c2 => 8 } ] } },
@@ -268,12 +268,12 @@ faults(
 	[ 'aggregate-date', 'failed', qr/ERROR/, 'dates in another form' ],
 	[ 'id-order', 'differs', qr/^seen:\n.*^    a1 a2 a3 a4 a5 a6$/ms, 'another order of ids' ],
 	[ 'id-order-fetchxml', 'differs', qr/^seen:\n.*^    a1 a2 a3 a4 a5 a6$/ms, '… in FetchXML' ],
-	[ 'ranges', 'failed', qr/in an unexpected order/, 'rows that are not of the range that was asked for' ]);
+	[ 'ranges', 'failed', qr/in an unexpected order/, 'rows outside of the requested range' ]);
 faults(
 	[
 		{ path => '$deltatoken', status => 200, body => { '@odata.deltaLink' => $link, value => [] } },
 		{ contains => '"numberofemployees":22', status => 400, code => '0x80044331', message => 'no updates' } ],
-	[ 'changes', 'differs', qr/^expected:\n.*^    <y2>\|t\|.*^seen:\n/ms, 'changes that are not told' ],
+	[ 'changes', 'differs', qr/^expected:\n.*^    <y2>\|t\|.*^seen:\n/ms, 'changes that are not reported' ],
 	[ 'pull', 'differs', qr/^expected:\n.*^    y4\|pulled\n.*^seen:\n.*^    y3\|\n/ms, '… so that a copy misses them' ],
 	[ 'push', 'failed', qr/no updates/, 'a push that is refused' ]);
 clean_ok('runs with faults');

@@ -21,8 +21,8 @@ use Hostile;
 
 use constant FILES => 90;				# max_files_per_process
 use constant EXTERNAL => FILES / 3;		# that PostgreSQL leaves to extensions
-use constant PAUSE => 1.5;				# used by the backend
-use constant TIMEOUT => '1s';			# for requests, shorter than the pause
+use constant PAUSE => 1.5;				# of the backend
+use constant TIMEOUT => '1s';			# of requests, shorter than the pause
 
 my @users = map { "app$_" } 1 .. 24;
 my $dvsim = Dvsim->start('--dop', 52, map { ('--app-user', "$_:secret") } @users);

@@ -214,7 +214,7 @@ free_slots('preloaded');
 	is(pool($watcher, "$crm $user", 'in_flight'), 0, 'the slot is no longer counted for it');
 	is(scalar(split /\n/, $cursor->query('FETCH ALL FROM c')), 99, 'the cursor has all its rows');
 	$cursor->query('COMMIT');
-	nothing_is_left('then');
+	nothing_is_left('afterwards');
 
 	# even if the owner waits for the session that waits for the slot
 	$locker->query('BEGIN; UPDATE locked SET id = 2');
@@ -238,7 +238,7 @@ free_slots('preloaded');
 		my $owner = Session->new($node);
 
 		$owner->query("BEGIN; DECLARE c CURSOR FOR $row; FETCH 1 FROM c");
-		is($watcher->value(whoami($crm)), 1, "lent on before $end");
+		is($watcher->value(whoami($crm)), 1, "lent before $end");
 		my $holder = holder($crm, $user);
 		if ($end eq 'terminate')
 		{
@@ -313,7 +313,7 @@ copies_that_pause('preloaded');
 		is($session->finish->{sqlstate}, '57014', "canceled in the middle of a request, round $round");
 		clear_faults($dvsim);
 		$session->query('ROLLBACK TO a');
-		is($session->try(whoami($crm))->{rows}[0][0], 1, '... the next request goes on');
+		is($session->try(whoami($crm))->{rows}[0][0], 1, '... the next request continues');
 		is(in_flight($watcher), 0, '... and no slot is left');
 		$session->close;
 	}
@@ -417,7 +417,7 @@ copies_that_pause('preloaded');
 	like($r->{hint}, qr/Add application users/, 'and a hint');
 	cmp_ok($r->{seconds}, '>=', 0.3, 'not too early');
 	cancel($holder);
-	is($watcher->value(whoami($crm)), 1, 'once a slot is free there is no error');
+	is($watcher->value(whoami($crm)), 1, 'with a free slot, no error');
 	nothing_is_left('slot_timeout');
 }
 
@@ -491,7 +491,7 @@ copies_that_pause('preloaded');
 	my $probe = holder($eager, $user);
 	waiting($second, whoami($eager));
 	ok(!$second->done(0.2), 'while it is open, only one request at a time is sent');
-	is(pool($watcher, "$eager $user", 'in_flight'), 1, '... although there are four slots');
+	is(pool($watcher, "$eager $user", 'in_flight'), 1, '... although the user has four slots');
 	is($watcher->value("SELECT dataverse.reset_pool('$crm', '$crm $user')"), 1, 'reset_pool of one user');
 	is(pool($watcher, "$crm $user", 'limited_by'), 'maximum', 'closes it');
 	goes_on($session, 'and the waiting session continues');

@@ -319,7 +319,7 @@ for my $kind ('standard', 'single', 'elastic')
 	is(lines($offset, qr/application user "app3" of server "crm" is set aside\n.*is disabled/), 1, 'one line in the log');
 	clear_faults($dvsim);
 	disable('app3', 0);
-	$w->is_whole($kind, 'others go on', upto => 4000);
+	$w->is_whole($kind, 'others continue', upto => 4000);
 }
 {
 	server('three', ['app3']);
@@ -354,7 +354,7 @@ for my $case ([ 'standard', { %lost, path => 'CreateMultiple', after => 3 } ],
 		succeeds($r, 'INSERT 0 4000', "a user loses a privilege ($kind)");
 		unlike(join('', map { $_->{message} } @{ $r->{notices} }), qr/refused/, 'no row is refused');
 		clear_faults($dvsim);
-		$w->is_whole($kind, 'others go on', upto => 4000);
+		$w->is_whole($kind, 'others continue', upto => 4000);
 		is(lines($offset, qr/"app2" of server "crm" is set aside for requests of kind "create" to "\w+"\n.*is missing prv/),
 			1, 'one line in the log');
 		cmp_ok(arrived($since, 'app2'), '<', 30, 'the user is not asked again and again: ' . arrived($since, 'app2') . ' requests');
@@ -550,7 +550,7 @@ $w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER bad OPTIONS (SET client
 	faults($dvsim, { path => 'WhoAmI', action => 'expire_token' });
 	is($session->start(whoami('fixed0'))->finish->{sqlstate}, '28000', 'it has expired') for 1, 2;
 	$w->watcher->query("ALTER USER MAPPING FOR PUBLIC SERVER fixed0 OPTIONS (SET access_token '" . $dvsim->token('app2', 'secret2') . "')");
-	is($session->value(whoami('fixed0')), 'token_1', 'with another one the session goes on');
+	is($session->value(whoami('fixed0')), 'token_1', 'with another token the session continues');
 	$session->close;
 }
 

@@ -291,7 +291,7 @@ same_ok('joins across the edges of pages (5.3)',
 
 report_ok(\@Differential::errors, 'no answer is an error');
 
-# ---------------------------------------------------------------- what must not be sent
+# ---------------------------------------------------------------- parts of FetchXML that must not be sent
 
 # Parts of FetchXML that the service does not evaluate as SQL does.  "types" lists what must not
 # be requested, by table and column.

@@ -52,7 +52,7 @@ sub refuses
 		like($err, qr/\b$sqlstate\b/, 'SQLSTATE');
 		like($err, qr/"v" of foreign table "$table"/, 'names the column and the table');
 		like($err, qr/\Q$ids[0]/, 'names the row');
-		like($err, qr/\Q$shown\E/, 'says what is wrong');
+		like($err, qr/\Q$shown\E/, 'gives the reason');
 	};
 	return;
 }

@@ -94,7 +94,7 @@ for my $preload (1, 0)
 	$session->query('FETCH 100 FROM c');
 	is(running($watcher, 'rows_taken'), 2 * $page, 'and grows');
 	$session->query('MOVE ALL FROM c');
-	gone_ok($watcher, 'until all rows have been read');
+	gone_ok($watcher, 'when all rows have been read');
 	$session->query("DECLARE d CURSOR FOR SELECT * FROM (VALUES (1), (2)) v (x),
 		LATERAL (SELECT name FROM dv.account WHERE createdon < now() + x * interval '1 day' OFFSET 0) a; FETCH @{[ $rows + 150 ]} FROM d");
 	is(running($watcher, 'rows_taken'), $rows + $page, 'and again when it is rescanned with another value');

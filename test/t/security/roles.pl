@@ -194,7 +194,7 @@ for (@code)
 	my $said = complaint('SET ROLE super; SELECT * FROM dataverse.retry_rejects()');
 	like($said, qr/^psql:\S+ WARNING:  rejected rows of foreign table wild\.account are not retried: .* role "mallory", which would gain the rights of role "super"\nDETAIL:  The table has $what/s,
 		"a superuser's row does not run $what of the table's owner") if defined $what;
-	is_low($what ? '… and nobody rises' : "no role gains rights by: $set");
+	is_low($what ? '… and no role gains rights' : "no role gains rights by: $set");
 	is($crm->sql('SELECT count(*) FROM dataverse.rejects'), 1, '… and the row is kept');
 	as('mallory', $drop);
 }

@@ -397,7 +397,7 @@ sub dumped
 		'captured changes are restored, and nothing else');
 	$node->safe_psql('restored', q{INSERT INTO account (name) VALUES ('new'); DELETE FROM account WHERE description = 'changed before the dump'});
 	is($node->safe_psql('restored', 'SELECT operation, count(*), count(base), count(DISTINCT copy) FROM dataverse.local_changes GROUP BY 1 ORDER BY 1'),
-		"D|2|2|1\nI|1|0|1", 'and capturing goes on');
+		"D|2|2|1\nI|1|0|1", 'and capturing continues');
 	is($node->safe_psql('restored', q{SELECT bool_and(l.copy = c.id) FROM dataverse.local_changes AS l, dataverse.copies AS c WHERE c.target_oid = 'account'::regclass}),
 		't', 'for the same copy');
 	$node->safe_psql('restored', q{CALL dataverse.track('account'); CALL dataverse.untrack('account'); TRUNCATE account});

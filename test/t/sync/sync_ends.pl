@@ -68,8 +68,8 @@ is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '
 
 edit('account', 1000, 15, 'ours before the token expired');
 edit('dv.account', 1000, 16, 'theirs before the token expired');
-edit('account', 10000, 17, 'ours again');
-edit('dv.account', 10000, 17, 'theirs again');
+edit('account', 10000, 17, 'ours, too');
+edit('dv.account', 10000, 17, 'theirs, too');
 $crm->sql(q{DELETE FROM dv.account WHERE accountid IN (SELECT accountid FROM numbers WHERE n % 10000 = 18)});
 $crm->sql(q{INSERT INTO account (name) VALUES ('ours before the token expired')});
 $crm->dvsim->control('POST', '/_dvsim/clock', { advance => 8 * 86400 });

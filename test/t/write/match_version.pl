@@ -176,7 +176,7 @@ $r = interleave(
 	sql => "UPDATE ONLY dv.new_meter m SET new_name = stop_at_second('row ' || k.n || ' of 2'), new_lastreading = k.n + 0.2
 		FROM known k WHERE m.new_meterid = k.id AND m.versionnumber = k.base RETURNING m.new_number",
 	others => $w->update('standard', 8, 'N % 100 = 17 AND N < 400'));
-is($r->{tag}, 'UPDATE 2966', '... writes what nobody has changed, before or meanwhile') || diag($r->{message});
+is($r->{tag}, 'UPDATE 2966', '... writes rows that no other session has changed, before or meanwhile') || diag($r->{message});
 is(scalar(@{ $r->{rows} }), 2966, '... and returns it');
 is(rejects(), '4 40001 40001', '... and files rows that were changed meanwhile');
 $w->is_whole('standard', '... and overwrites nothing', upto => 3000, given => 1,

@@ -141,14 +141,14 @@ sub whole
 
 	$watcher->query("DROP TABLE IF EXISTS have; CREATE TABLE have AS SELECT $t->{id} AS id, $t->{name} AS name, $t->{number} AS n, $t->{value}[0] AS value, $part AS part, $key AS key FROM $t->{table}");
 	is($watcher->value('SELECT count(*) FROM have'), $w->rows_there($round->{kind}), "... all rows are visible") or $ok = 0;
-	$ok &= none('rows that nobody sent', 'have h LEFT JOIN sent s USING (name) WHERE s.name IS NULL OR h.n <> s.n OR h.value <> s.n * 1.5'
+	$ok &= none('rows that were not sent', 'have h LEFT JOIN sent s USING (name) WHERE s.name IS NULL OR h.n <> s.n OR h.value <> s.n * 1.5'
 		  . ($round->{kind} eq 'key' ? '' : ' OR h.id <> s.id OR h.part <> s.part'));
-	$ok &= none('rows there twice', '(SELECT s.same FROM have JOIN sent s USING (name) GROUP BY 1 HAVING count(*) > 1) x');
+	$ok &= none('duplicate rows', '(SELECT s.same FROM have JOIN sent s USING (name) GROUP BY 1 HAVING count(*) > 1) x');
 	$watcher->query(q(DROP TABLE IF EXISTS refused; CREATE TABLE refused AS
 		SELECT sqlstate, s.* FROM dataverse.rejects r JOIN pids p USING (pid) JOIN sent s ON s.session = p.session AND s.n = r.row_number));
-	$ok &= none('rows filed that nobody sent', '(SELECT 1 FROM dataverse.rejects OFFSET (SELECT count(*) FROM refused)) x');
+	$ok &= none('filed rows that were not sent', '(SELECT 1 FROM dataverse.rejects OFFSET (SELECT count(*) FROM refused)) x');
 	$ok &= none('rows filed twice', '(SELECT 1 FROM refused GROUP BY name HAVING count(*) > 1) x');
-	$ok &= none('rows refused, and there', "refused r JOIN have USING (name) WHERE sqlstate <> '${\DOUBT}'");
+	$ok &= none('refused rows that exist', "refused r JOIN have USING (name) WHERE sqlstate <> '${\DOUBT}'");
 	for my $session (0 .. $#results)
 	{
 		my $r = $results[$session];

@@ -304,7 +304,7 @@ sub as
 	return bless { %$self, client => $client, secret => $secret, bearer => undef }, ref $self;
 }
 
-# The next request asks for a new token (after clock jumps, expire_token).
+# Makes the next request use a new token (after clock jumps, expire_token).
 sub forget_token
 {
 	my ($self) = @_;
