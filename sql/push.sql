@@ -163,7 +163,7 @@ DECLARE
   plan jsonb := '{"foreign_oid": 1, "operation": "upsert", "key": "a", "own": true, "by_id": true, "pairs": false}';
 BEGIN
   PERFORM dataverse.push_run(plan, 'SELECT ''{}''::bigint[]', true, 'pg_catalog', 1, 1, NULL, dataverse.push_settings(plan, 'continue', 3));
-  RAISE INFO 'left over: "%" "%"', current_setting('dataverse_fdw.insert_mode'), current_setting('dataverse_fdw.on_error');
+  RAISE INFO 'left over: "%" "%"', current_setting('dataverse_fdw.insert_mode'), current_setting('dataverse_fdw.run_settings');
 END $$;
 
 RESET search_path;

@@ -9,8 +9,8 @@
  * dataverse_fdw.NAME, whose description comes first; DV_PLAN_SETTING() is the same
  * for an option that plans depend on, which are invalidated when the setting
  * changes.  A setting without SPEED affects the outcome of rows, and is therefore
- * accepted only from certain roles (rights.c).  Settings with OF_RUNS, when made by
- * a run, apply to the run's table alone (setting.c).
+ * accepted only from certain roles (rights.c).  A run can replace settings
+ * with OF_RUNS for its own statements (setting.c).
  *
  * This file has no include guard: a file that includes it defines DV_OPTION(), and
  * DV_SETTING() and DV_PLAN_SETTING() if these are to differ; all are undefined at

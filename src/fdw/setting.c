@@ -6,12 +6,20 @@
  * default; then the option of the table or the server applies.  The effect of a
  * setting depends on the role that has made it (rights.c).
  *
+ * A run does not change the settings of its session, which its triggers and the
+ * functions that they call would inherit.  It makes "run_settings" instead.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
 
+#include "access/reloptions.h"
+#include "catalog/pg_type.h"
+#include "commands/defrem.h"
+#include "fmgr.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "utils/fmgroids.h"
 #include "utils/guc.h"
 #include "utils/plancache.h"
 
@@ -21,13 +29,15 @@
 bool		dv_dry_run = false;
 bool		dv_summary = false;
 bool		dv_capture = true;
-static bool ids_made = false;
 
 /*
- * The OID of the foreign table to which the settings of runs (dv_option_is_of_runs) apply, or
- * empty: all tables.
+ * The settings that a run makes for one of its statements, or empty.  They are "OID DEPTH {NAME=VALUE,...}":
+ * the foreign table that the statement writes, the number of triggers in which it is nested, and
+ * values of options with OF_RUNS and of "ids_made".  For this table, they replace the settings of
+ * the session, an empty value by the option of the table.  Statements of triggers are nested more
+ * deeply, so the settings of the session apply to them.
  */
-static char *only_table = NULL;
+static char *run_settings = NULL;
 
 static bool
 check_setting(dv_option option, const char *value)
@@ -83,6 +93,24 @@ static const struct
 #include "fdw/option_list.h"
 };
 
+static bool
+has_plan_setting(const char *value)
+{
+	int			i;
+
+	for (i = 0; value != NULL && i < (int) lengthof(settings); i++)
+		if (settings[i].assign != NULL && strstr(value, dv_option_name(settings[i].option)) != NULL)
+			return true;
+	return false;
+}
+
+static void
+assign_run_settings(const char *newval, void *extra)
+{
+	if (has_plan_setting(run_settings) || has_plan_setting(newval))
+		forget_plans(run_settings, newval);
+}
+
 void
 dv_settings_init(void)
 {
@@ -104,47 +132,98 @@ dv_settings_init(void)
 							 "Captures changes of copies for which dataverse.track() was called.",
 							 "It applies to the statements of the session, not to those of triggers.",
 							 &dv_capture, true, PGC_USERSET, 0, NULL, NULL, NULL);
-	DefineCustomStringVariable("dataverse_fdw.only_table",
-							   "Sets the OID of the only foreign table to which settings of how rows are inserted apply.",
-							   NULL, &only_table, "", PGC_USERSET,
-							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL, NULL);
-	DefineCustomBoolVariable("dataverse_fdw.ids_made",
-							 "Treats the ids of inserted rows as newly generated, so that no other row can have them.", NULL,
-							 &ids_made, false, PGC_USERSET, GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, NULL,
-							 NULL);
+	DefineCustomStringVariable("dataverse_fdw.run_settings",
+							   "Sets how a statement of a run writes its foreign table.",
+							   NULL, &run_settings, "", PGC_USERSET,
+							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, assign_run_settings, NULL);
+}
+
+/* Returns the settings of a run (List of DefElem) for a statement that writes the table here. */
+static List *
+settings_of_run(Oid relid)
+{
+	unsigned int table;
+	int			depth;
+	int			length = 0;
+
+	if (run_settings == NULL || sscanf(run_settings, "%u %d %n", &table, &depth, &length) < 2 ||
+		table != relid || depth != DatumGetInt32(OidFunctionCall0(F_PG_TRIGGER_DEPTH)))
+		return NIL;
+	return untransformRelOptions(OidFunctionCall3(F_ARRAY_IN, CStringGetDatum(run_settings + length),
+												  ObjectIdGetDatum(TEXTOID), Int32GetDatum(-1)));
+}
+
+static DefElem *
+find_of_run(List *run, const char *name)
+{
+	ListCell   *lc;
+
+	foreach(lc, run)
+		if (strcmp(lfirst_node(DefElem, lc)->defname, name) == 0)
+			return lfirst_node(DefElem, lc);
+	return NULL;
+}
+
+static DefElem *
+of_run(List *run, dv_option option)
+{
+	return dv_option_is_of_runs(option) ? find_of_run(run, dv_option_name(option)) : NULL;
+}
+
+static const char *
+valid(dv_option option, const char *value)
+{
+	const char *fault = value[0] != '\0' ? dv_option_fault(option, value) : NULL;
+
+	if (fault != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for parameter \"%s\": \"%s\"", "dataverse_fdw.run_settings",
+						value),
+				 errdetail("%s", fault)));
+	return value;
+}
+
+/* Returns the value of a setting, or an empty one. */
+static const char *
+value_of(int i, List *run)
+{
+	DefElem    *replaced = of_run(run, settings[i].option);
+
+	if (replaced != NULL)
+		return valid(settings[i].option, defGetString(replaced));
+	return *settings[i].value != NULL ? *settings[i].value : "";
 }
 
 static bool
-is_for(Oid relid)
+is_made_of_run(List *run)
 {
-	return only_table == NULL || only_table[0] == '\0' || strtoul(only_table, NULL, 10) == relid;
-}
+	DefElem    *given = find_of_run(run, "ids_made");
 
-static bool
-is_in_force(int i, Oid relid)
-{
-	if (*settings[i].value == NULL || (*settings[i].value)[0] == '\0')
-		return false;
-	return is_for(relid) || !dv_option_is_of_runs(settings[i].option);
+	return given != NULL && defGetBoolean(given);
 }
 
 bool
 dv_setting_ids_made(Oid relid)
 {
-	return ids_made && is_for(relid);
+	return is_made_of_run(settings_of_run(relid));
 }
 
 dv_options
 dv_settings_over(dv_options options, Oid relid)
 {
+	List	   *run = settings_of_run(relid);
 	List	   *given = NIL;
 	int			i;
 
 	for (i = 0; i < (int) lengthof(settings); i++)
-		if (is_in_force(i, relid))
+	{
+		const char *value = value_of(i, run);
+
+		if (value[0] != '\0')
 			given = lappend(given, makeDefElem(pstrdup(dv_option_name(settings[i].option)),
-											   (Node *) makeString(pstrdup(*settings[i].value)),
-											   -1));
+											   (Node *) makeString(pstrdup(value)), -1));
+	}
 	options.first = list_concat(given, options.first);
 	return options;
 }
@@ -152,16 +231,18 @@ dv_settings_over(dv_options options, Oid relid)
 List *
 dv_settings_decisive(Oid relid)
 {
+	List	   *run = settings_of_run(relid);
 	List	   *names = NIL;
 	int			i;
 
 	for (i = 0; i < (int) lengthof(settings); i++)
-		if (!dv_option_is_speed(settings[i].option) && is_in_force(i, relid))
+		if (!dv_option_is_speed(settings[i].option) && of_run(run, settings[i].option) == NULL &&
+			value_of(i, run)[0] != '\0')
 			names = lappend(names, unconstify(char *, dv_option_name(settings[i].option)));
 	if (dv_dry_run)
 		names = lappend(names, "dry_run");
-	if (dv_setting_ids_made(relid))
-		names = lappend(names, "ids_made");
+	if (run != NIL)
+		names = lappend(names, "run_settings");
 	return names;
 }
 
@@ -184,4 +265,12 @@ dv_setting_role(const char *name)
 		default:
 			return setting->srole;
 	}
+}
+
+Oid
+dv_setting_maker(dv_option option, Oid relid)
+{
+	bool		by_run = of_run(settings_of_run(relid), option) != NULL;
+
+	return dv_setting_role(by_run ? "run_settings" : dv_option_name(option));
 }

@@ -19,8 +19,8 @@ extern bool dv_summary;
 extern bool dv_capture;
 
 /*
- * Returns true if given ids of this table are as good as generated ones, because they were
- * generated while rows were inserted.
+ * Returns true if the ids that the statement gives to rows of this table are as good as generated
+ * ones, because a run generated them for these rows.
  */
 extern bool dv_setting_ids_made(Oid relid);
 
@@ -43,5 +43,8 @@ extern List *dv_settings_decisive(Oid relid);
  * setting stays in force in SECURITY DEFINER functions and after SET ROLE.
  */
 extern Oid	dv_setting_role(const char *name);
+
+/* Returns the role that has set what overrides an option of a foreign table: the session's setting or a run's. */
+extern Oid	dv_setting_maker(dv_option option, Oid relid);
 
 #endif							/* DV_SETTING_H */

@@ -71,3 +71,16 @@ AS 'MODULE_PATHNAME', 'dataverse_hold';
 
 COMMENT ON FUNCTION dataverse.hold(text, oid) IS
   'locks the name and identity of a table, and refuses code of other roles that would gain rights when the table is written';
+
+-- The value of dataverse_fdw.run_settings (fdw/setting.c) for the next statement of the calling
+-- function.  An empty value stands for the option of the table, whatever the session has set.
+CREATE FUNCTION dataverse.run_settings(foreign_table oid, settings jsonb)
+RETURNS text
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT format('%s %s %s', $1, pg_trigger_depth(), coalesce((SELECT array_agg(s.key || '=' || s.value) FROM jsonb_each_text($2) AS s), '{}'))
+$$;
+
+COMMENT ON FUNCTION dataverse.run_settings(oid, jsonb) IS
+  'how a statement writes a foreign table; for dataverse.push(), sync(), and retry_rejects()';

@@ -259,16 +259,14 @@ $$;
 COMMENT ON FUNCTION dataverse.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
   'the statements of a push; for dataverse.push()';
 
--- Sets how a statement of a push writes.  push_run() applies these settings only to
--- that statement and to the foreign table, not to writes by triggers of the table
--- or later in the transaction.
+-- How a statement of a push writes, for push_run().
 CREATE FUNCTION dataverse.push_settings(plan jsonb, on_error text, max_errors bigint, insert_mode text DEFAULT NULL)
 RETURNS jsonb
 LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT jsonb_build_object(
-    'only_table', $1 -> 'foreign_oid', 'insert_mode', coalesce($4, CASE $1 ->> 'operation' WHEN 'upsert' THEN 'upsert' ELSE 'create' END),
+    'insert_mode', coalesce($4, CASE $1 ->> 'operation' WHEN 'upsert' THEN 'upsert' ELSE 'create' END),
     'upsert_key', coalesce($1 ->> 'key', ''), 'ids_made', $1 -> 'own', 'on_error', $2, 'max_errors', coalesce($3::text, ''))
 $$;
 
@@ -479,12 +477,7 @@ CREATE FUNCTION dataverse.push_run(
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
-SET dataverse_fdw.only_table = ''
-SET dataverse_fdw.insert_mode = ''
-SET dataverse_fdw.upsert_key = ''
-SET dataverse_fdw.ids_made = off
-SET dataverse_fdw.on_error = ''
-SET dataverse_fdw.max_errors = ''
+SET dataverse_fdw.run_settings = ''
 SET enable_seqscan = off
 SET enable_bitmapscan = on
 SET enable_mergejoin = off
@@ -501,7 +494,7 @@ BEGIN
   IF "returning" OR NOT (plan ->> 'by_id')::boolean AND NOT (plan ->> 'pairs')::boolean THEN
     SET LOCAL enable_nestloop = off;
   END IF;
-  PERFORM set_config('dataverse_fdw.' || s.key, s.value, true) FROM jsonb_each_text(settings) AS s;
+  PERFORM set_config('dataverse_fdw.run_settings', dataverse.run_settings((plan ->> 'foreign_oid')::oid, settings), true);
   PERFORM set_config('search_path', path, true);
   IF "returning" THEN
     EXECUTE statement INTO numbers USING first, last, these;

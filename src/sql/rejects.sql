@@ -377,11 +377,10 @@ RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = everybody
+SET dataverse_fdw.run_settings = ''
 AS $$
 #variable_conflict use_column
 DECLARE
-  settings CONSTANT text[] := ARRAY['dataverse_fdw.on_error', 'dataverse_fdw.insert_mode'];
-  saved text[] := ARRAY(SELECT coalesce(current_setting(s, true), '') FROM unnest(settings) AS s);
   part record;
   keys text[];
   last_id bigint;
@@ -392,7 +391,6 @@ BEGIN
   retried := 0;
   failed := 0;
   PERFORM dataverse.check_session('rejected rows cannot be retried');
-  PERFORM set_config(settings[1], 'continue', true);
   FOR part IN
     WITH mine AS MATERIALIZED (
       SELECT r.id, r.table_oid, r.operation, r.row, r.attempts
@@ -425,7 +423,8 @@ BEGIN
     ORDER BY min(m.id)
   LOOP
     SELECT coalesce(max(id), 0) INTO last_id FROM dataverse.own_rejects;
-    PERFORM set_config(settings[2], CASE part.operation WHEN 'upsert' THEN 'upsert' ELSE saved[2] END, true);
+    PERFORM set_config('dataverse_fdw.run_settings', dataverse.run_settings(part.foreign_table, jsonb_strip_nulls(jsonb_build_object(
+      'on_error', 'continue', 'insert_mode', CASE part.operation WHEN 'upsert' THEN 'upsert' END))), true);
     BEGIN
       PERFORM dataverse.hold(part.name, part.foreign_table);
       PERFORM dataverse.retrying(part.ids);
@@ -476,7 +475,6 @@ BEGIN
     WHERE id = ANY (part.ids) AND (refused IS NULL OR id <> ALL (refused));
   END LOOP;
   PERFORM dataverse.retrying(NULL);
-  PERFORM set_config(s, v, true) FROM unnest(settings, saved) AS t (s, v);
   succeeded := retried - failed;
 END
 $$;

@@ -412,11 +412,7 @@ COMMENT ON FUNCTION dataverse.sync_stage(bigint, jsonb) IS
 CREATE FUNCTION dataverse.sync_send(copy bigint, plan jsonb, rows dataverse.pending[], OUT written uuid[], OUT refused jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
--- settings for the foreign table alone, not for writes by its triggers
-SET dataverse_fdw.only_table = ''
-SET dataverse_fdw.on_error = 'continue'
-SET dataverse_fdw.insert_mode = 'create'
-SET dataverse_fdw.match_version = ''
+SET dataverse_fdw.run_settings = ''
 SET client_min_messages = error
 -- all versions are read before the first row is written, many in a request, however fast the
 -- service is
@@ -438,7 +434,6 @@ BEGIN
   written := '{}';
   refused := '{}';
   PERFORM dataverse.hold(source, (plan ->> 'foreign_table')::oid);
-  PERFORM set_config('dataverse_fdw.only_table', plan ->> 'foreign_table', true);
   FOR part IN
     SELECT p.operation, p.columns, array_agg(p.id ORDER BY p.id) AS ids, array_agg(p.against ORDER BY p.id) AS versions,
            array_agg(p.image ORDER BY p.id) AS images
@@ -458,9 +453,9 @@ BEGIN
       ELSE format('DELETE FROM ONLY %1$s AS f USING unnest($1, $2) AS p (id, version)'
                   ' WHERE f.%2$s = ANY ($1) AND f.%2$s = p.id AND f.%3$s = p.version AND $3 IS NOT NULL', source, id, version) END;
     CONTINUE WHEN part.operation = 'U' AND part.columns = '{}';
-    IF (plan ->> 'strict')::boolean THEN
-      PERFORM set_config('dataverse_fdw.match_version', CASE part.operation WHEN 'I' THEN 'off' ELSE 'on' END, true);
-    END IF;
+    PERFORM set_config('dataverse_fdw.run_settings', dataverse.run_settings((plan ->> 'foreign_table')::oid, jsonb_build_object(
+      'on_error', 'continue', 'insert_mode', 'create',
+      'match_version', CASE WHEN NOT (plan ->> 'strict')::boolean THEN '' WHEN part.operation = 'I' THEN 'off' ELSE 'on' END)), true);
     EXECUTE format('WITH w AS (%s RETURNING f.%s AS id) SELECT array_agg(w.id) FROM w', statement, id)
       USING part.ids, part.versions, part.images INTO ids;
     written := written || coalesce(ids, '{}');

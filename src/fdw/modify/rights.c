@@ -18,7 +18,7 @@
  * it changes rows that have not been read, it is refused if conditions limit which rows a role
  * may change: in views, and in parents with policies.
  *
- * 4.  With the setting "ids_made", a row that exists after a lost answer is taken for the one
+ * 4.  With "ids_made" of a run, a row that exists after a lost answer is taken for the one
  * that was sent.  If this is wrong, the update that completes it (its state, an image) changes a
  * row that existed before.  Therefore the setting applies to rows that need such an update only
  * if its maker has the privilege UPDATE on these columns.
@@ -166,7 +166,7 @@ check_limits(const dv_modify *m)
 		dv_option	option = limits[i].option;
 
 		if (!dv_option_given(asked, option) ||
-			has_privs_of_role(dv_setting_role(dv_option_name(option)), owner))
+			has_privs_of_role(dv_setting_maker(option, m->relation->relid), owner))
 			continue;
 		if (limits[i].is_text ? is_other_text(asked, allowed, option) :
 			(powers_of(asked, option) &
@@ -343,7 +343,7 @@ check_who_asks(const dv_modify *m)
 
 	if (!dv_option_given(asked, DV_OPT_INSERT_MODE))
 		return;
-	maker = dv_setting_role(dv_option_name(DV_OPT_INSERT_MODE));
+	maker = dv_setting_maker(DV_OPT_INSERT_MODE, m->relation->relid);
 	if (!has_privs_of_role(maker, m->userid))
 		refuse_upsert(m, psprintf("Role \"%s\" has set \"dataverse_fdw.insert_mode\", and the rows are written with the rights of role \"%s\".",
 								  role_name(maker), role_name(m->userid)));
@@ -366,7 +366,7 @@ check_upsert(const dv_modify *m, const dv_modify_plan *plan)
 bool
 dv_rights_may_complete(const dv_modify *m)
 {
-	Oid			maker = dv_setting_role("ids_made");
+	Oid			maker = dv_setting_role("run_settings");
 	int			i;
 
 	for (i = 0; i < m->values.nfollowers; i++)

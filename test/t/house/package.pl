@@ -166,6 +166,7 @@ my %reads = (
 	'plan_group.c' => [ 1, 'the first argument of date_trunc()' ],
 	'rejects.c' => [ 1, 'a column of a query of our own' ],
 	'read.c' => [ 1, 'a text of the kinds that ship.c lets through' ],
+	'setting.c' => [ 1, 'the result of pg_trigger_depth()' ],
 	'ship.c' => [ 5, 'switches on the type; arrays, by the operators whose argument they are' ],
 	'tid.c' => [ 1, 'the id: relation.c (check_types)' ]);
 

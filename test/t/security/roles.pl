@@ -247,12 +247,13 @@ my $there = '40000000-0000-0000-0000-000000000001';
 $crm->sql("CREATE FOREIGN TABLE dv.state (accountid uuid, name text, statecode int OPTIONS (type 'state')) SERVER crm OPTIONS (\"table\" 'account', entity_set 'accounts');
 	GRANT INSERT ON dv.state TO alice, bob; GRANT UPDATE (statecode) ON dv.state TO bob;
 	INSERT INTO dv.state (accountid, name) VALUES ('$there', 'there before')");
+my $state_oid = $crm->sql(q{SELECT 'dv.state'::regclass::oid});
 for ([ 'alice', qr/it is not known whether this statement created it/, '0' ], [ 'bob', qr/^$/, '1' ])
 {
 	my ($role, $said, $state) = @$_;
 
 	$crm->fault(action => 'reset_before_commit', path => 'accounts', times => 1);
-	like(complaint("SET ROLE $role; SET dataverse_fdw.ids_made = on; INSERT INTO dv.state VALUES ('$there', 'mine', 1)"),
+	like(complaint("SET ROLE $role; SET dataverse_fdw.run_settings = '$state_oid 0 {ids_made=on}'; INSERT INTO dv.state VALUES ('$there', 'mine', 1)"),
 		$said, "$role claims a generated id for a row whose first attempt is lost");
 	is($crm->sql("SELECT name, statecode FROM dv.state WHERE accountid = '$there'"), "there before|$state",
 		'… which takes UPDATE to complete a row that has that id');
