@@ -414,7 +414,18 @@ $$;
 COMMENT ON FUNCTION dataverse.resolve(bigint, text) IS
   'resolves a conflict in favor of one side, service or local, unless it has changed since; the next dataverse.sync() carries this out';
 
-CREATE FUNCTION dataverse.resolve_copy(target text, decision text)
+-- Each change of what the view shows of a conflict gives it a greater id (pending_set).  So
+-- the greatest id determines what has been seen.
+CREATE FUNCTION dataverse.resolve_last()
+RETURNS bigint
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $$ SELECT max(c.id) FROM dataverse.conflicts AS c $$;
+
+COMMENT ON FUNCTION dataverse.resolve_last() IS
+  'the greatest id of a conflict that the statement sees; for dataverse.resolve()';
+
+CREATE FUNCTION dataverse.resolve_copy(target text, decision text, up_to bigint)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -422,6 +433,7 @@ AS $$
 DECLARE
   decided bigint;
   n bigint;
+  later bigint;
 BEGIN
   PERFORM dataverse.resolve_check(decision);
   SELECT c.id INTO decided FROM dataverse.copies AS c
@@ -433,24 +445,32 @@ BEGIN
       hint = 'The view dataverse.sync_state lists the copies.';
   END IF;
   PERFORM dataverse.copy_get(decided);
-  UPDATE dataverse.pending AS p SET decision = resolve_copy.decision WHERE p.copy = decided AND p.state = 'filed';
+  UPDATE dataverse.pending AS p SET decision = resolve_copy.decision WHERE p.copy = decided AND p.state = 'filed' AND p.number <= up_to;
   GET DIAGNOSTICS n = ROW_COUNT;
+  SELECT count(*) INTO later FROM dataverse.pending AS p WHERE p.copy = decided AND p.state = 'filed' AND (p.number <= up_to) IS NOT TRUE;
+  IF later > 0 THEN
+    RAISE NOTICE USING
+      message = format('%s of %s not resolved', dataverse.run_count(later, 'conflict'), target),
+      detail = format('They were filed, or have changed, after conflict %s.', coalesce(up_to, 0)),
+      hint = 'Look at them in the view dataverse.conflicts.';
+  END IF;
   RETURN n;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.resolve_copy(text, text) IS
-  'resolves all conflicts of a copy by the qualified name of its table; for dataverse.resolve()';
+COMMENT ON FUNCTION dataverse.resolve_copy(text, text, bigint) IS
+  'resolves conflicts of a copy by the qualified name of its table; for dataverse.resolve()';
 
-CREATE FUNCTION dataverse.resolve(target text, decision text)
+-- The default is computed by the statement that calls the function, with its snapshot.
+CREATE FUNCTION dataverse.resolve(target text, decision text, up_to bigint DEFAULT dataverse.resolve_last())
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
 AS $$
 BEGIN
   PERFORM dataverse.pull_check_name(target);
-  RETURN dataverse.resolve_copy(dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema()), decision);
+  RETURN dataverse.resolve_copy(dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema()), decision, up_to);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.resolve(text, text) IS
-  'resolves all conflicts of a table, and returns their number; the next dataverse.sync() carries this out';
+COMMENT ON FUNCTION dataverse.resolve(text, text, bigint) IS
+  'resolves the conflicts of a table that have been seen, up to an id, and returns their number; the next dataverse.sync() carries this out';
