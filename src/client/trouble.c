@@ -14,6 +14,7 @@
 
 #include "client/trouble.h"
 #include "net/text.h"
+#include "net/xact.h"
 
 /* In the order of dv_http_failure. */
 static const struct
@@ -252,6 +253,42 @@ dv_trouble_copy(dv_error *copy, const dv_error *error)
 	copy->details = copy_text(error->details);
 	copy->user = copy_text(error->user);
 	copy->hint = copy_text(error->hint);
+}
+
+/*
+ * The limit of the service
+ */
+
+#define LIMIT_NAME "dataverse_throttle"
+
+/* An error with this name has been raised in this transaction. */
+static bool limit_met = false;
+
+static void
+on_xact(XactEvent event)
+{
+	limit_met = false;
+}
+
+static dv_xact_participant xact_participant = {
+	.phase = DV_XACT_FREE,
+	.on_xact = on_xact
+};
+
+int
+dv_trouble_limit(const dv_error *error, const dv_session_config *config)
+{
+	if (error->verdict != DV_VERDICT_THROTTLED || config->bounds_throttles)
+		return 0;
+	dv_xact_join(&xact_participant);
+	limit_met = true;
+	return err_generic_string(PG_DIAG_CONSTRAINT_NAME, LIMIT_NAME);
+}
+
+bool
+dv_trouble_was_limit(const char *name)
+{
+	return limit_met && strcmp(name, LIMIT_NAME) == 0;
 }
 
 void

@@ -67,13 +67,15 @@ extern dv_throttle_cause dv_trouble_throttle_cause(const dv_error *error);
 /*
  * For the list of ereport(): names the limit that was exceeded if the service, a
  * gateway before it, or the token endpoint was too busy, and no option of the server
- * limits the wait.  Runs that wait as long as necessary recognize the error by this
- * name, since other limits have the same SQLSTATE and messages are for people.
+ * limits the wait.  Other limits have the same SQLSTATE, and messages are for people.
  */
-#define DV_THROTTLE_LIMIT "dataverse_throttle"
-#define dv_trouble_limit(error, config) \
-	((error)->verdict == DV_VERDICT_THROTTLED && !(config)->bounds_throttles ? \
-	 err_generic_string(PG_DIAG_CONSTRAINT_NAME, DV_THROTTLE_LIMIT) : 0)
+extern int	dv_trouble_limit(const dv_error *error, const dv_session_config *config);
+
+/*
+ * Returns true if an error with this constraint name was raised with dv_trouble_limit() in this
+ * transaction.  Any function can raise an error with the name, but not make the service busy.
+ */
+extern bool dv_trouble_was_limit(const char *name);
 
 /*
  * Raises the error as "could not WHAT on server …" with the message of the

@@ -121,16 +121,12 @@ AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
 COMMENT ON FUNCTION dataverse.run_unlock() IS
   'releases the lock of dataverse.run_lock(); for dataverse.pull() and push()';
 
--- Returns true if a run that was interrupted by an error continues: while a
--- service is too busy, it waits as long as necessary, which suits a schedule,
--- unless options limit the wait.  "limit" is the constraint name that came with
--- the error (client/trouble.h), from any server; messages are ignored, because
--- anybody can choose them.
+-- Returns true if a run continues after an error with this constraint name (src/sync/run_waits.c).
+-- It has to be called in the transaction in which the error was raised.
 CREATE FUNCTION dataverse.run_waits("limit" text)
 RETURNS boolean
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT $1 = 'dataverse_throttle' $$;
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_run_waits';
 
 COMMENT ON FUNCTION dataverse.run_waits(text) IS
   'whether a throttled run continues to wait; for dataverse.pull(), sync(), and push()';

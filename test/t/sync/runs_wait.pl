@@ -185,5 +185,35 @@ my ($status, $err) = run($runs{pull}{sql});
 isnt($status, 0, 'a limit of PostgreSQL is not waited out');
 like($err, qr/temporary file size exceeds a limit/, 'but reported');
 
+# ---- an error that only looks like the service's
+
+my $forged = q{CREATE OR REPLACE FUNCTION brimful() RETURNS trigger LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'busy' USING errcode = '53400', constraint = 'dataverse_throttle'; END $$};
+my $throttled = q{INSERT INTO dv.contact (lastname) VALUES ('throttled')};
+$crm->sql("$forged; CREATE TRIGGER brimful BEFORE INSERT ON dv.contact FOR EACH ROW EXECUTE FUNCTION brimful();
+	DROP TABLE IF EXISTS contact_source; CREATE TABLE contact_source AS SELECT 'forged' AS lastname");
+my %forgers = (
+	pull => q{CALL dataverse.pull('dv.account', 'public.account')},
+	sync => q{CALL dataverse.sync('dv.account', 'public.account')},
+	push => q{CALL dataverse.push('SELECT * FROM contact_source', 'dv.contact')});
+for my $kind (sort keys %forgers)
+{
+	($status, $err) = run("SET statement_timeout = '20s'; $forgers{$kind}");
+	isnt($status, 0, "$kind does not wait for a trigger that names the limit of the service");
+	like($err, qr/busy/, '… but reports its error');
+	is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|53400', '… and fails');
+
+	# A throttle that the session has met before is none of the run.
+	$crm->sql('ALTER FOREIGN TABLE dv.contact DISABLE TRIGGER brimful');
+	$crm->fault(path => '/contacts', method => 'POST', times => 4, action => 'status', %{ $throttles{'a 429 with a code'} });
+	my $out;
+	$crm->node->psql('postgres', qq{\\set ON_ERROR_STOP 0\n$throttled;\nALTER FOREIGN TABLE dv.contact ENABLE TRIGGER brimful;\nSET statement_timeout = '20s';\n$forgers{$kind};},
+		stdout => \$out, stderr => \$err, on_error_stop => 0, timeout => 60);
+	like($err, qr/0x80072322.*busy/s, "$kind after a throttle: the trigger's error is reported");
+	is($crm->sql('SELECT status, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1'), 'failed|53400', '… and the run fails');
+	$crm->no_faults;
+	$crm->sql(q{SELECT dataverse.reset_pool('crm')});
+}
+
 $crm->stop;
 done_testing();
