@@ -319,17 +319,9 @@ dv_groups_next(dv_groups *groups, Datum *values, bool *isnull)
 
 	if (!groups->iterating)
 	{
-		bool		found;
-
-		if (!groups->any_keys && groups->groups->members == 0)
-		{
-			merged_value *group = palloc0(sizeof(merged_value) * Max(groups->n, 1));
-
-			for (i = 0; i < groups->n; i++)
-				group[i].isnull = true;
-			entry = texts_insert(groups->groups, "", &found);
-			entry->of = group;
-		}
+		/* without keys, there is one group of all rows, even if there are none */
+		if (!groups->any_keys)
+			(void) find_group(groups, NULL);
 		texts_start_iterate(groups->groups, &groups->iterator);
 		groups->iterating = true;
 	}

@@ -42,8 +42,6 @@ forget(dv_kept *kept)
 void
 dv_kept_begin(dv_kept *kept, ForeignScanState *node)
 {
-	MemoryContext old;
-
 	forget(kept);
 	if (!kept->decided)
 		kept->wanted = dv_wanted_of(&node->ss.ps).again;
@@ -52,12 +50,8 @@ dv_kept_begin(dv_kept *kept, ForeignScanState *node)
 		return;
 	kept->context = AllocSetContextCreate(node->ss.ps.state->es_query_cxt, "dataverse rows",
 										  ALLOCSET_DEFAULT_SIZES);
-	old = MemoryContextSwitchTo(kept->context);
-	kept->slot = MakeSingleTupleTableSlot(node->ss.ss_ScanTupleSlot->tts_tupleDescriptor,
-										  &TTSOpsMinimalTuple);
 	kept->room = 64;
-	kept->rows = palloc(sizeof(MinimalTuple) * kept->room);
-	MemoryContextSwitchTo(old);
+	kept->rows = MemoryContextAlloc(kept->context, sizeof(MinimalTuple) * kept->room);
 }
 
 bool
@@ -104,18 +98,11 @@ dv_kept_holds(dv_kept *kept, ForeignScanState *node, List *expressions,
 bool
 dv_kept_next(dv_kept *kept, TupleTableSlot *slot)
 {
-	int			natts = slot->tts_tupleDescriptor->natts;
-
 	if (kept->context == NULL || (kept->next == kept->nrows && !kept->complete))
 		return false;
 	ExecClearTuple(slot);
-	if (kept->next == kept->nrows)
-		return true;
-	ExecStoreMinimalTuple(kept->rows[kept->next++], kept->slot, false);
-	slot_getallattrs(kept->slot);
-	memcpy(slot->tts_values, kept->slot->tts_values, natts * sizeof(Datum));
-	memcpy(slot->tts_isnull, kept->slot->tts_isnull, natts * sizeof(bool));
-	(void) ExecStoreVirtualTuple(slot);
+	if (kept->next < kept->nrows)
+		ExecForceStoreMinimalTuple(kept->rows[kept->next++], slot, false);
 	return true;
 }
 

@@ -17,7 +17,6 @@ typedef struct dv_kept
 	bool		decided;		/* the next is known */
 	bool		wanted;			/* the scan may be run again */
 	MemoryContext context;		/* of the rows; NULL: none are kept */
-	TupleTableSlot *slot;		/* for rows in the form in which they are kept */
 	MinimalTuple *rows;
 	int			nrows;
 	int			room;

@@ -63,19 +63,14 @@ dv_spool_fill(dv_spool *spool)
 TupleTableSlot *
 dv_spool_next(dv_spool *spool, TupleTableSlot *slot)
 {
-	int			natts = slot->tts_tupleDescriptor->natts;
 	MemoryContext old = MemoryContextSwitchTo(spool->context);
-	bool		any;
+	bool		copied;
 
 	ExecClearTuple(slot);
-	any = tuplestore_gettupleslot(spool->store, true, false, spool->slot);
+	if (tuplestore_gettupleslot(spool->store, true, false, spool->slot))
+		ExecForceStoreMinimalTuple(ExecFetchSlotMinimalTuple(spool->slot, &copied), slot, false);
 	MemoryContextSwitchTo(old);
-	if (!any)
-		return slot;
-	slot_getallattrs(spool->slot);
-	memcpy(slot->tts_values, spool->slot->tts_values, natts * sizeof(Datum));
-	memcpy(slot->tts_isnull, spool->slot->tts_isnull, natts * sizeof(bool));
-	return ExecStoreVirtualTuple(slot);
+	return slot;
 }
 
 void
