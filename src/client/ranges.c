@@ -64,7 +64,7 @@
 /* What the bounds of a range add to a URL, and more. */
 #define LENGTH_OF_BOUNDS 400
 
-/* That so many pages are left is believed, whatever is known of the table. */
+/* An estimate of so many pages is credible, whatever is known of the table. */
 #define CREDIBLE_PAGES 1024
 
 /*
@@ -74,14 +74,14 @@
 #define SHORTEST_WAIT (DV_SECOND / 4)
 #define SHORTEST_ANSWER (DV_SECOND / 5)
 
-/* A table of fewer pages, or rows, is not worth a guess. */
+/* A smaller table is not worth a second range. */
 #define LARGE_IN_PAGES 4
 #define LARGE_IN_ROWS 5000
 
-/* So many answers to probes may be unreadable. */
+/* After so many unreadable answers to probes, ranges are no longer divided. */
 #define PROBE_FAILURES 3
 
-/* A request for no more than an id. */
+/* A request for an id. */
 typedef struct probe
 {
 	dv_call    *call;			/* NULL: not under way */
@@ -113,8 +113,8 @@ typedef struct range
 	/* what lies behind that page */
 	bool		sparse;			/* the end of the range may be far from its last row */
 	bool		has_top;
-	dv_ordered_id top;			/* id of the last row, when the service was asked for it */
-	probe probe;				/* asks for it */
+	dv_ordered_id top;			/* id of the last row, when it was requested */
+	probe		top_probe;		/* requests it */
 } range;
 
 struct dv_ranges
@@ -129,23 +129,23 @@ struct dv_ranges
 	const dv_error *refusal;	/* see dv_pages_refusal */
 	dv_names   *id_name;		/* for probes */
 
-	/* whether ids are compared as we do */
-	dv_ordered_id tried;		/* the id that is asked for */
-	probe		trial;			/* asks for it */
+	/* whether the service compares ids as we do */
+	dv_ordered_id tried;		/* the requested id */
+	probe		trial;			/* requests it */
 
 	bool		divides;		/* new ranges may be begun */
 	bool		divided;		/* there has been more than one */
-	bool		look;			/* something has happened that may allow for a new range */
+	bool		look;			/* a new range may have become possible */
 	int			allowed;		/* ranges at a time, for now */
 	int			credit;			/* new ranges that pages have paid for */
 	int			failures;		/* probes whose answers were unreadable */
-	int64		given;			/* rows returned to the caller */
+	int64		returned;		/* rows, to the caller */
 	int64		pages;			/* opened */
 	uint32		since_advance;
 
-	int			told_in_flight; /* what the progress says of requests under way */
+	int			told_in_flight; /* requests under way, as last reported to the progress */
 
-	/* time spent waiting, altogether and when "allowed" was last thought about */
+	/* time spent waiting, in total and when "allowed" was last reconsidered */
 	int64		waiting_since;	/* 0: does not wait */
 	int64		waited;
 	int64		mark_waited;
@@ -158,7 +158,10 @@ struct dv_ranges
  * Requests
  */
 
-/* What is behind the end of the current page may be read by others. */
+/*
+ * Notes where a page begins and ends.  Returns whether the next one is to be requested
+ * at once: not if other ranges read what follows.
+ */
 static bool
 watch_page(void *arg, const char *body, size_t len, bool more)
 {
@@ -166,7 +169,7 @@ watch_page(void *arg, const char *body, size_t len, bool more)
 	dv_ranges  *all = r->all;
 	const dv_ranges_spec *spec = &all->spec;
 	dv_value	id;
-	int64		then = all->given + (int64) all->n * spec->pages.page_size;
+	int64		then = all->returned + (int64) all->n * spec->pages.page_size;
 
 	all->look = true;
 	all->pages++;
@@ -182,7 +185,7 @@ watch_page(void *arg, const char *body, size_t len, bool more)
 	if (spec->pages.wanted >= 0 && then >= spec->pages.wanted)
 		return false;
 	return spec->pages.likely < 0 || then < spec->pages.likely ||
-		all->given >= spec->pages.likely;
+		all->returned >= spec->pages.likely;
 }
 
 static range *
@@ -199,7 +202,7 @@ add_range(dv_ranges *all)
 	return r;
 }
 
-/* The rows of a query for the first rows come in one answer. */
+/* A query for the first rows has only one page. */
 static bool
 is_paged(const dv_query *query)
 {
@@ -287,34 +290,34 @@ send_probe(const dv_ranges *all, probe *p, const dv_query *query, bool repeatabl
 	p->call = dv_call_start(all->spec.pages.session, &spec, p->context);
 }
 
-/* Returns the last id that the range is sure to read itself: it is cut behind it. */
+/* Returns the id behind which the range can be cut: it reads the rows up to there itself. */
 static const dv_ordered_id *
 front_of(const range *r)
 {
 	return r->has_last && dv_id_compare(&r->last, &r->tail) > 0 ? &r->last : &r->tail;
 }
 
-/* Asks for the last row of a range. */
+/* Requests the id of the last row of a range. */
 static void
-ask_for_top(range *r)
+request_top(range *r)
 {
 	dv_query	query = r->all->query;
 	dv_id_range left = r->bounds;
-	MemoryContext old = begin_probe(&r->probe, r->context);
+	MemoryContext old = begin_probe(&r->top_probe, r->context);
 
 	left.has_low = true;
 	left.low = *front_of(r);
 	query.filter = dv_id_range_filter(query.filter, query.primary_id, DV_GT, &left);
 	dv_id_ask_end(&query, true);
-	/* the rows can be read without it, so that it is not worth a repetition */
-	send_probe(r->all, &r->probe, &query, false);
+	/* the rows can be read without it, so the request is not repeated */
+	send_probe(r->all, &r->top_probe, &query, false);
 	MemoryContextSwitchTo(old);
 	dv_call_advance();
 }
 
-/* Asks for a row that has been read, in a way that shows whether ids are compared as ours. */
+/* Requests an id that has been read, in a way that shows how the service compares ids. */
 static void
-ask_for_order(dv_ranges *all, const dv_ordered_id *id)
+request_trial(dv_ranges *all, const dv_ordered_id *id)
 {
 	dv_query	query = all->query;
 	MemoryContext old = begin_probe(&all->trial, all->context);
@@ -327,8 +330,8 @@ ask_for_order(dv_ranges *all, const dv_ordered_id *id)
 }
 
 /*
- * Reads an answer that has a row at most.  Returns the number of rows, and the
- * id; a negative number if it is no such answer.
+ * Reads an answer with at most one row.  Returns the number of rows, and the id; a
+ * negative number if the answer cannot be read.
  */
 static int
 read_answer(dv_ranges *all, const dv_http_result *result, dv_ordered_id *id)
@@ -380,9 +383,9 @@ static void
 take_top(range *r)
 {
 	dv_ranges  *all = r->all;
-	int			rows = take_answer(all, &r->probe, &r->top);
+	int			rows = take_answer(all, &r->top_probe, &r->top);
 
-	/* without a row, nothing is left */
+	/* no row is left */
 	if (rows == 0)
 		r->top = *front_of(r);
 	r->has_top = rows >= 0;
@@ -401,14 +404,14 @@ take_trial(dv_ranges *all)
 		all->divides = false;
 }
 
-/* Takes note of the answer to a probe, if it has come: of a range, or of the trial (NULL). */
+/* Reads the answer to a probe of a range, or to the trial (NULL), if it has arrived. */
 static void
 check_probe(dv_ranges *all, probe *p, range *r)
 {
 	if (p->call == NULL || !dv_call_done(p->call))
 		return;
 	all->look = true;
-	/* one that ended with the subtransaction in which it was sent can be sent again */
+	/* a probe that ended with its subtransaction can be sent again */
 	if (dv_call_stopped(p->call))
 		;
 	else if (r != NULL)
@@ -425,7 +428,7 @@ check_probes(dv_ranges *all)
 
 	check_probe(all, &all->trial, NULL);
 	for (i = 0; i < all->n; i++)
-		check_probe(all, &all->ranges[i]->probe, all->ranges[i]);
+		check_probe(all, &all->ranges[i]->top_probe, all->ranges[i]);
 }
 
 /*
@@ -446,29 +449,28 @@ room(const dv_ranges *all)
 	slots = dv_pool_room(pool, DV_KIND_READ,
 						 dv_standing_choose(dv_session_standing(spec->session), PG_UINT64_MAX,
 											&deed, &until));
-	/* ranges whose page waits to be read will want theirs back */
+	/* a range whose page waits to be read will need a slot again */
 	for (i = 0; i < all->n; i++)
 		if (i != all->current && dv_pages_ready(all->ranges[i]->pages))
 			slots--;
 	return slots;
 }
 
-/* Returns the number of rows that the caller will want, as far as is known; negative: all. */
+/* Returns the number of rows that the caller is expected to want; negative: all. */
 static double
 rows_wanted(const dv_ranges *all)
 {
 	const dv_pages_spec *spec = &all->spec.pages;
 	double		wanted = spec->wanted >= 0 ? (double) spec->wanted : -1;
 
-	if (spec->likely >= 0 && all->given < spec->likely && (wanted < 0 || spec->likely < wanted))
+	if (spec->likely >= 0 && all->returned < spec->likely && (wanted < 0 || spec->likely < wanted))
 		wanted = spec->likely;
 	return wanted;
 }
 
 /*
- * Lets more ranges be read at a time, if most of the time was spent waiting: n
- * ranges give as many rows as can be taken if they are waited for during (1 - 1
- * / n) of the time that one of them takes.
+ * Allows more ranges at a time if most of the time was spent waiting.  If one range
+ * is waited for during (1 - 1 / n) of the time, n ranges keep the reader busy.
  */
 static void
 allow_more(dv_ranges *all)
@@ -484,16 +486,16 @@ allow_more(dv_ranges *all)
 
 	if (pages < all->allowed)
 		return;
-	/* what is said of the size may be far from the truth, so a small table begins later */
+	/* the expected size may be wrong, so even a small table gets more ranges in the end */
 	if (all->waited < SHORTEST_WAIT ||
-		(expected < large && all->given < LARGE_IN_ROWS && all->pages < LARGE_IN_PAGES))
+		(expected < large && all->returned < LARGE_IN_ROWS && all->pages < LARGE_IN_PAGES))
 		return;
-	/* requests that have to be sent again are no reason for more of them */
+	/* requests that must be repeated are no reason to send more of them */
 	if (all->n >= all->allowed && waited > elapsed / 2 && repeated == all->mark_repeated &&
 		waited * all->n >= SHORTEST_ANSWER * pages)
 	{
 		enough = ceil(all->allowed * (double) elapsed / Max((double) (elapsed - waited), 1.0));
-		/* unless it is known to be worth it, as the rows come */
+		/* unless the table is known to be large, step by step */
 		if (expected < large)
 			enough = Min(enough, 2.0 * all->allowed);
 		all->allowed = (int) Min(Max(enough, all->allowed), all->spec.most);
@@ -515,7 +517,7 @@ addable(dv_ranges *all)
 		allow_more(all);
 	most = all->allowed;
 	if (wanted >= 0)
-		most = (int) Min(most, ceil((wanted - all->given) / all->spec.pages.page_size));
+		most = (int) Min(most, ceil((wanted - all->returned) / all->spec.pages.page_size));
 	most = Min(most - all->n, all->credit);
 	return most <= 0 ? 0 : Min(most, room(all));
 }
@@ -532,7 +534,7 @@ end_of(const range *r)
 	return r->has_top ? &r->top : &r->bounds.high;
 }
 
-/* Returns how many times as wide as the current page is what lies behind it. */
+/* Returns the width of what lies behind the current page, in widths of that page. */
 static double
 pages_left(const range *r)
 {
@@ -542,18 +544,18 @@ pages_left(const range *r)
 	return left / Max(width, 1.0);
 }
 
-/* Returns the largest number of pages that a range can have left, as far as is known. */
+/* Returns the largest number of pages that a range is believed to have left. */
 static double
 credible_pages(const dv_ranges *all)
 {
 	return Max(2 * all->spec.expected / all->spec.pages.page_size, CREDIBLE_PAGES);
 }
 
-/* Returns an estimate of the pages behind the current page of a range; 0 if it cannot be cut. */
+/* Estimates the pages behind the current page of a range; 0 if it cannot be cut. */
 static double
 estimate(const range *r)
 {
-	if (!r->more || !r->has_tail || !r->has_head || r->probe.call != NULL)
+	if (!r->more || !r->has_tail || !r->has_head || r->top_probe.call != NULL)
 		return 0;
 	return has_end(r) ? Min(pages_left(r), credible_pages(r->all)) : credible_pages(r->all);
 }
@@ -578,8 +580,8 @@ cut_range(range *before, const dv_ordered_id *cut)
 }
 
 /*
- * Cuts what is left of a range into parts, of which it keeps the first one.  The
- * last part is cut off first, so that at any time the ranges are disjoint.
+ * Cuts what is left of a range into parts, and keeps the first one.  The last part is
+ * cut off first, so that the ranges are disjoint at any time.
  */
 static void
 divide(range *r, int parts)
@@ -613,7 +615,7 @@ divide(range *r, int parts)
 	stats->most_ranges = Max(stats->most_ranges, all->n);
 }
 
-/* Does the service compare ids as we do?  If that is not known, it is asked, once in a session. */
+/* Does the service compare ids as we do?  A session finds out by a request. */
 static bool
 order_is_proven(const range *r)
 {
@@ -622,7 +624,7 @@ order_is_proven(const range *r)
 	if (dv_form_proven(all->spec.pages.session, form_of(all), all->spec.table))
 		return true;
 	if (all->trial.call == NULL)
-		ask_for_order(all, &r->head);
+		request_trial(all, &r->head);
 	return false;
 }
 
@@ -645,7 +647,7 @@ add_ranges(dv_ranges *all)
 		left[i] = estimate(all->ranges[i]);
 		parts[i] = 1;
 	}
-	/* the next page of each range is under way, so a part has to be one page at least */
+	/* the next page of each range is under way, so each part has at least one page */
 	for (; more > 0; more--)
 	{
 		int			best = -1;
@@ -666,7 +668,7 @@ add_ranges(dv_ranges *all)
 			continue;
 		ordered = order_is_proven(r);
 		if (!r->has_top && (r->sparse || !r->bounds.has_high))
-			ask_for_top(r);
+			request_top(r);
 		else if (ordered)
 			divide(r, parts[i]);
 	}
@@ -715,11 +717,11 @@ dv_ranges_end(dv_ranges *all)
 	MemoryContextDelete(all->context);
 }
 
-/* Counts what has been requested and will not be read; see dv_pages_count_unread. */
+/* See dv_pages_count_unread. */
 static void
 count_unread(range *r)
 {
-	drop_probe(r->all, &r->probe);
+	drop_probe(r->all, &r->top_probe);
 	dv_pages_count_unread(r->pages);
 }
 
@@ -750,7 +752,7 @@ dv_ranges_refusal(const dv_ranges *all)
 	return all->refusal;
 }
 
-/* There will be one range only, whose pages do everything themselves. */
+/* Is the query undivided?  Then its pages do everything themselves. */
 static bool
 is_single(const dv_ranges *all)
 {
@@ -761,7 +763,7 @@ is_single(const dv_ranges *all)
  * Rows
  */
 
-/* The bounds of ranges mean something else to the service than to us. */
+/* The service compares the bounds of ranges in another order. */
 static void
 out_of_order(const dv_ranges *all, const char *why)
 {
@@ -773,7 +775,7 @@ out_of_order(const dv_ranges *all, const char *why)
 			 errhint("Set \"scan_parallelism\" to 1 to read all rows one after the other.")));
 }
 
-/* As long as there is one range, any order will do; but then there must not be more. */
+/* A single range may have any order, but must not be divided then. */
 static void
 doubt_order(dv_ranges *all, const char *why)
 {
@@ -782,26 +784,14 @@ doubt_order(dv_ranges *all, const char *why)
 	all->divides = false;
 }
 
-static void
-drop_range(dv_ranges *all, int i)
-{
-	if (all->spec.pages.counts_unread)
-		count_unread(all->ranges[i]);
-	drop_probe(all, &all->ranges[i]->probe);
-	MemoryContextDelete(all->ranges[i]->context);
-	all->ranges[i] = all->ranges[--all->n];
-	all->current = -1;
-	all->look = true;
-}
-
 /*
- * If nearly nothing was in the range, the same may be true of the one before it,
- * of which it was cut off.
+ * Ends a range.  If it was nearly empty, so may be the end of the range before it, from
+ * which it was cut off.
  */
 static void
 end_range(dv_ranges *all, int i)
 {
-	const range *ended = all->ranges[i];
+	range	   *ended = all->ranges[i];
 	int			j;
 
 	for (j = 0; j < all->n && ended->bounds.has_low; j++)
@@ -812,10 +802,16 @@ end_range(dv_ranges *all, int i)
 			dv_id_compare(&r->bounds.high, &ended->bounds.low) == 0)
 			r->sparse = true;
 	}
-	drop_range(all, i);
+	if (all->spec.pages.counts_unread)
+		count_unread(ended);
+	drop_probe(all, &ended->top_probe);
+	MemoryContextDelete(ended->context);
+	all->ranges[i] = all->ranges[--all->n];
+	all->current = -1;
+	all->look = true;
 }
 
-/* The pages of a range have come to their end. */
+/* The last page of a range has been read, or the service has refused the first one. */
 static void
 end_pages(dv_ranges *all, int i)
 {
@@ -829,12 +825,12 @@ end_pages(dv_ranges *all, int i)
 	}
 	if (!all->divided)
 	{
-		/* which lives as long as the pages */
+		/* it lives as long as the pages */
 		all->refusal = refusal;
 		all->n = 0;
 		return;
 	}
-	/* the service does not take the bounds: it returns all rows, and those of this range are kept */
+	/* the service refuses the bounds: request all rows, and keep those of this range */
 	dv_form_refused(all->spec.pages.session, form_of(all), all->spec.table, 0, refusal);
 	all->divides = false;
 	all->current = -1;
@@ -851,7 +847,7 @@ typedef enum row_place
 	ROW_BEHIND
 } row_place;
 
-/* Where is the row that the range has got? */
+/* Compares the id of a row with the bounds of its range. */
 static row_place
 place_of(range *r, const dv_value *value)
 {
@@ -865,7 +861,7 @@ place_of(range *r, const dv_value *value)
 	}
 	if (r->has_last && dv_id_compare(&id, &r->last) <= 0)
 	{
-		/* new, or written again, in front of rows that were deleted since they were returned */
+		/* a page came again, without its last row, but with a new one in front of that */
 		if (all->divided && dv_pages_repeated(r->pages))
 			return ROW_BEFORE;
 		doubt_order(all, "The ids of its pages do not ascend.");
@@ -887,7 +883,7 @@ place_of(range *r, const dv_value *value)
 	return ROW_INSIDE;
 }
 
-/* Returns a range that need not be waited for, or -1.  Each of them has its turn. */
+/* Returns a range that need not wait, or -1.  The ranges take turns. */
 static int
 find_ready(dv_ranges *all)
 {
@@ -912,12 +908,12 @@ in_flight(const dv_ranges *all)
 	for (i = 0; i < all->n; i++)
 	{
 		calls += dv_pages_in_flight(all->ranges[i]->pages);
-		calls += dv_call_in_flight(all->ranges[i]->probe.call);
+		calls += dv_call_in_flight(all->ranges[i]->top_probe.call);
 	}
 	return calls;
 }
 
-/* "rows" have been received before the page that is being read. */
+/* Reports progress: "rows" were received before the page that is being read. */
 static void
 tell_progress(dv_ranges *all, int64 rows)
 {
@@ -926,7 +922,7 @@ tell_progress(dv_ranges *all, int64 rows)
 					 all->told_in_flight);
 }
 
-/* Selects the range to read next; returns false if all of them have to be waited for. */
+/* Selects the range to read next; returns false if all of them have to wait. */
 static bool
 select_range(dv_ranges *all)
 {
@@ -941,7 +937,7 @@ select_range(dv_ranges *all)
 	now = dv_now();
 	if (all->current < 0)
 	{
-		/* a request that waited for a slot may have left */
+		/* a request that waited for a slot may have been sent */
 		if (all->waiting_since == 0 || in_flight(all) != all->told_in_flight)
 			tell_progress(all, all->spec.pages.stats->rows);
 		if (all->waiting_since == 0)
@@ -970,7 +966,7 @@ read_row(dv_ranges *all, dv_value *values)
 	int64		pages = all->pages;
 	dv_pages_state state = dv_pages_poll(r->pages, values);
 
-	/* what one range waits for, another one makes use of */
+	/* while one range waits, another one is read */
 	stats->waited = waited;
 	if (all->pages != pages)
 		tell_progress(all, rows);
@@ -982,7 +978,7 @@ read_row(dv_ranges *all, dv_value *values)
 		case DV_PAGES_END:
 			end_pages(all, i);
 			return false;
-		case DV_PAGES_TOMBSTONE:	/* these only with "by_page" */
+		case DV_PAGES_TOMBSTONE:	/* these occur only with "by_page" */
 		case DV_PAGES_TURNED:
 		case DV_PAGES_ROW:
 			break;
@@ -997,7 +993,7 @@ read_row(dv_ranges *all, dv_value *values)
 		case ROW_INSIDE:
 			break;
 	}
-	all->given++;
+	all->returned++;
 	return true;
 }
 

@@ -2,9 +2,9 @@
  * ranges.h
  *		All rows of a query, read as several ranges of ids at a time.
  *
- * A service that takes a second for a page gives no more than a page a second
- * to whoever follows its links.  So the ids are divided into ranges, each of
- * which is read by requests of its own; the rows come in no particular order.
+ * If the service takes a second for a page, following its links yields one page a
+ * second.  So the ids are divided into ranges, and each range is read by requests of
+ * its own.  The rows come in no particular order.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -24,16 +24,16 @@ typedef struct dv_ranges_spec
 	const char *table;			/* logical name */
 	int			id;				/* index of the primary id among the members wanted */
 	int			most;			/* ranges at a time; 1: the query is not divided */
-	bool		automatic;		/* no more of them than make it faster */
+	bool		automatic;		/* as many of them as make reading faster */
 	double		expected;		/* number of rows; negative if not known */
 } dv_ranges_spec;
 
-/* The most ranges at a time if nothing else is said. */
+/* The most ranges at a time unless options say otherwise. */
 #define DV_RANGES_AUTOMATIC 16
 
 /*
- * These are like the functions of pages.h.  Each row is returned once, if it
- * was there all the time, whatever is written meanwhile.
+ * These are like the functions of pages.h.  Each row that exists all the time is
+ * returned once, whatever is written meanwhile.
  */
 extern dv_ranges *dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner);
 extern bool dv_ranges_next(dv_ranges *ranges, dv_value *values);
@@ -42,7 +42,7 @@ extern bool dv_ranges_ready(const dv_ranges *ranges);
 extern const dv_error *dv_ranges_refusal(const dv_ranges *ranges);
 extern void dv_ranges_count_unread(dv_ranges *ranges);
 
-/* See dv_pages_leave; "counts_unread": and dv_pages_count_unread.  There need be no ranges. */
+/* See dv_pages_leave and, with "counts_unread", dv_pages_count_unread.  "ranges" may be NULL. */
 extern void dv_ranges_leave(dv_ranges *ranges, bool counts_unread);
 extern void dv_ranges_end(dv_ranges *ranges);
 

@@ -2,7 +2,7 @@
  * analyze.c
  *		ANALYZE: counts and samples the rows of a table.
  *
- * The service returns no random rows, and reading all of a large table would
+ * The service cannot return random rows, and reading all of a large table would
  * exhaust its limits.  So READ_FACTOR times as many rows are read as the sample
  * needs (at most twice that, if the service's count is too low).  A table with
  * no more rows is read completely: its sample is as good as that of a local
@@ -19,9 +19,9 @@
  * Elastic tables sort ids as text, which puts the part of an id first that
  * changes fastest, so rows of all times are among the first.  Whether they
  * compare ids in the same way is not documented, so only the first rows are
- * read.  The same holds for virtual tables, whose providers filter and sort as
- * they like.  The service does not count their rows, so for a large one only
- * the rows that were read are known.
+ * read.  The same holds for virtual tables, whose providers may filter and sort in
+ * any way.  The service does not count their rows, so a large one is assumed to have
+ * as many rows as were read.
  *
  * Images are not read: a column of images is treated as if it were null.
  *
@@ -71,13 +71,9 @@ typedef struct sample
 } sample;
 
 /*
- * The number of rows
- */
-
-/*
  * PostgreSQL first asks for the size of a table and then for its sample, or for
- * the sizes of all partitions and then for their samples.  The number of rows is
- * kept from the one to the other.
+ * the sizes of all partitions and then for their samples.  In between, the number of
+ * rows is kept.
  */
 typedef struct known_count
 {
@@ -113,7 +109,7 @@ keep_count(Oid relid, double rows)
 	MemoryContextSwitchTo(old);
 }
 
-/* Returns the number that was kept last, which is then forgotten; else asks the service. */
+/* Returns the number that was kept last, and forgets it; if there is none, asks the service. */
 static double
 take_count(const dv_relation *relation, Oid userid)
 {
@@ -153,7 +149,7 @@ read_id(const sample *s, dv_ordered_id *id)
  * Rows
  */
 
-/* Does the service filter and sort the table by ids as SQL Server does? */
+/* Does the service filter and sort the table by id as SQL Server does? */
 static bool
 can_spread(const dv_relation *relation)
 {
@@ -279,7 +275,7 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
 		read_spread(&s, share);
 	dv_scan_close(s.scan);
 
-	/* a table whose size is not told is not smaller than it was said to be */
+	/* without a count, do not assume fewer rows than before */
 	if ((counted <= 0 || counted >= DV_COUNTED_ROWS) && !dv_count_is_told(relation, userid))
 		counted = Max(counted, rel->rd_rel->reltuples);
 	*total = more ? Max(counted, s.seen) : s.seen;
@@ -291,8 +287,8 @@ acquire_sample_rows(Relation rel, int elevel, HeapTuple *rows, int target, doubl
 }
 
 /*
- * Returns how many pages the table would have locally, which is its weight
- * among the partitions of a table.
+ * Returns the number of pages that a local table of this size would have: the weight of
+ * the table among other partitions.
  */
 static BlockNumber
 pages_of(const dv_relation *relation, double rows)

@@ -8,12 +8,12 @@
  * each of those add a descriptor to its wait event set, waits for these and
  * the latch, and calls back the scans whose descriptors are readable.
  *
- * All calls of a backend share one descriptor.  It says that some call can
+ * All calls of a backend share one descriptor.  It shows that some call can
  * make progress, but not which one, and it must not be watched twice.  So only
  * the last of an Append's pending scans adds it, after all calls have made
  * progress, and sets its timer to the time when a call wants to continue.
- * Since the last scan stands for all of them, a scan does not wait for its
- * callback: if its answer is there already when Append prepares to wait, it
+ * Since the last scan acts for all of them, a scan does not wait for its
+ * callback: if its answer has arrived when Append prepares to wait, the scan
  * returns the row at once, and the descriptor is made readable so that Append
  * does not wait.
  *
@@ -52,7 +52,7 @@ scan_of(const AsyncRequest *areq)
 	return ((ForeignScanState *) areq->requestee)->fdw_state;
 }
 
-/* Has this one been set aside, and is it one of our scans? */
+/* Is this a scan of ours that has been set aside? */
 static bool
 is_pending(const AsyncRequest *areq)
 {
@@ -80,7 +80,7 @@ dataverseForeignAsyncRequest(AsyncRequest *areq)
 	answer(areq);
 }
 
-/* Unless other subplans have rows to give, Append waits, and calls this as soon as it is woken. */
+/* Append waits unless other subplans have rows, and calls this as soon as it is woken. */
 void
 dataverseForeignAsyncNotify(AsyncRequest *areq)
 {
@@ -89,7 +89,7 @@ dataverseForeignAsyncNotify(AsyncRequest *areq)
 	answer(areq);
 }
 
-/* Does what the core does around a callback, at a point where it expects no answer. */
+/* Does what the executor does around a callback, at a point where it expects no answer. */
 static void
 answer_unasked(AsyncRequest *areq)
 {

@@ -2,7 +2,7 @@
  * bind.c
  *		Turns conditions and values into filters.
  *
- * At this point all values are known, and the semantics of SQL are expressed by
+ * At this point all values are known, and the semantics of SQL are expressed in
  * those of the service:
  *
  * - Comparing with NULL is never true.  Such a condition becomes DV_FALSE, and
@@ -18,7 +18,7 @@
  *	 correct whether or not the service stores fractions that it does not show.
  * - Doubles are compared with a margin, because the values that the service
  *	 shows may be rounded.
- * - As far as is known, '' is null in the service; = '' matches both there.
+ * - As far as is known, the service stores '' as null; its = '' matches both.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,11 +44,11 @@
 #include "fdw/tid.h"
 #include "net/text.h"
 
-/* Longer texts are compared here only, if they are checked here at all. */
+/* Longer texts are compared only locally, if they are checked locally at all. */
 #define MAX_TEXT 2000
-/* What surrounds a value, roughly. */
+/* Bytes around a value, roughly. */
 #define CONDITION_BYTES 25
-/* How much of a text is compared by its start. */
+/* The longest start of a text that is compared. */
 #define MAX_START 400
 
 /*
@@ -156,15 +156,15 @@ dv_leaf_compare(const dv_leaf *l, dv_filter_kind kind, const char *operand)
  * Comparisons on the grid
  */
 
-/* before the grid point after "floor", or from it on; no point follows the last second */
+/* Times up to the end of the second that "floor" begins, or after it. */
 static dv_filter *
-before_next(const dv_leaf *l, const dv_grid *g)
+up_to_second(const dv_leaf *l, const dv_grid *g)
 {
 	return *g->next == '\0' ? dv_leaf_not_null(l) : dv_leaf_compare(l, DV_LT, g->next);
 }
 
 static dv_filter *
-from_next(const dv_leaf *l, const dv_grid *g)
+after_second(const dv_leaf *l, const dv_grid *g)
 {
 	return *g->next == '\0' ? nothing() : dv_leaf_compare(l, DV_GE, g->next);
 }
@@ -175,21 +175,21 @@ compare_time(const dv_leaf *l, dv_op op, const dv_grid *g)
 	switch (op)
 	{
 		case DV_OP_LT:
-			return g->on ? dv_leaf_compare(l, DV_LT, g->floor) : before_next(l, g);
+			return g->on ? dv_leaf_compare(l, DV_LT, g->floor) : up_to_second(l, g);
 		case DV_OP_LE:
-			return before_next(l, g);
+			return up_to_second(l, g);
 		case DV_OP_GT:
-			return g->fine ? dv_leaf_compare(l, DV_GE, g->floor) : from_next(l, g);
+			return g->fine ? dv_leaf_compare(l, DV_GE, g->floor) : after_second(l, g);
 		case DV_OP_GE:
-			return g->on || g->fine ? dv_leaf_compare(l, DV_GE, g->floor) : from_next(l, g);
+			return g->on || g->fine ? dv_leaf_compare(l, DV_GE, g->floor) : after_second(l, g);
 		case DV_OP_EQ:
 			if (!g->on && !g->fine)
 				return nothing();
-			return both(dv_leaf_compare(l, DV_GE, g->floor), before_next(l, g));
+			return both(dv_leaf_compare(l, DV_GE, g->floor), up_to_second(l, g));
 		default:
 			if (!g->on || g->fine)
 				return dv_leaf_not_null(l);
-			return either(dv_leaf_compare(l, DV_LT, g->floor), from_next(l, g));
+			return either(dv_leaf_compare(l, DV_LT, g->floor), after_second(l, g));
 	}
 }
 
@@ -309,7 +309,7 @@ bind_double(const dv_leaf *l, dv_op op, Oid type, Datum value)
 	return op == DV_OP_NE || from == NULL ? dv_leaf_not_null(l) : from;
 }
 
-/* A text value in UTF-8. */
+/* Returns a text value in UTF-8. */
 static const char *
 text_of(Oid type, Datum value)
 {
@@ -326,15 +326,14 @@ is_alphanumeric(unsigned char c)
 }
 
 /*
- * The length of the start of a text whose characters are known to have, under
- * dataverse.ci_ai, no equals but those that they have in the service, too.
- * These are ASCII letters and digits, some signs, and the letters of Latin-1,
- * for which ICU and Latin1_General_CI_AI agree: accents and case do not count,
- * ligatures are two letters.  Not among them are blanks and dots (see
- * dataverse/operator_list.h).
+ * Returns the length of the start of a text in which each character is equal to the
+ * same characters under dataverse.ci_ai and in the service: ASCII letters and digits,
+ * some signs, and the letters of Latin-1.  For these, ICU and Latin1_General_CI_AI
+ * agree: they ignore accents and case, and ligatures are two letters.  Blanks and dots
+ * differ (see dataverse/operator_list.h).
  *
- * ICU knows more equals of letters than that: signs that are made of letters
- * (U+2122), Roman numerals, letters of mathematics.  The README names them.
+ * ICU equates more characters with letters: signs that consist of letters (U+2122),
+ * Roman numerals, mathematical letters.  The README names them.
  */
 static size_t
 length_alike(const char *text)
@@ -353,7 +352,7 @@ length_alike(const char *text)
 	}
 }
 
-/* A filter that returns at least what equals a text under dataverse.ci_ai. */
+/* Returns a filter that accepts at least the texts that are equal under dataverse.ci_ai. */
 static dv_filter *
 equal_ci_ai(const dv_leaf *l, const char *text)
 {
@@ -386,7 +385,7 @@ bind_text(const dv_leaf *l, dv_op op, Oid type, Datum value)
 		/* the filter may accept more rows than the condition; the operator is always = */
 		if (strlen(text) > MAX_TEXT)
 			return dv_leaf_not_null(l);
-		/* a text that has been cut has exactly as many characters as there is room for */
+		/* a text that has been cut is as long as its column allows */
 		if (l->attribute->cut && strlen(text) >= (size_t) l->attribute->max_length)
 			return dv_leaf_not_null(l);
 		if (text[strspn(text, " ")] == '\0')
@@ -449,8 +448,8 @@ bind_comparison(const dv_leaf *l)
 
 /*
  * column && array, column @> array, value = ANY (column).  The service looks for
- * single values in a full-text index that lags behind the rows.  Unless that is
- * accepted, it is only asked for rows that have any values.
+ * single values in a full-text index that lags behind the rows.  Unless the user accepts
+ * that, the filter only requires that the column has values.
  */
 static dv_filter *
 bind_choices(const dv_leaf *l)
@@ -501,7 +500,7 @@ bind_pattern(const dv_leaf *l)
 	return dv_pattern_filter(l->op, text, l->column);
 }
 
-/* Two columns of a row.  What the service makes of nulls does not matter: SQL makes nothing of them. */
+/* Compares two columns of a row.  Nulls are excluded, whatever the service makes of them. */
 static dv_filter *
 bind_columns(const dv_leaf *l)
 {
@@ -514,7 +513,7 @@ bind_columns(const dv_leaf *l)
 											 dv_filter_new(DV_IS_NOT_NULL, filter->other)));
 }
 
-/* For EXPLAIN of a value that is not known yet: shows only where it goes. */
+/* For EXPLAIN: shows where a value that is not known yet will be. */
 static dv_filter *
 bind_placeholder(const dv_leaf *l)
 {
@@ -581,9 +580,9 @@ bind_condition(dv_bindings *binding, List *condition)
 	return dv_filter_join(op == DV_OP_AND ? DV_AND : DV_OR, parts);
 }
 
-/* Does it have a part that is checked here?  Such a part is a value that may have any length. */
+/* Does the condition have a part that is also checked locally?  Its value may have any length. */
 static bool
-is_checked_here(List *condition)
+is_checked_locally(List *condition)
 {
 	dv_op		op = dv_condition_op(condition);
 	int			i;
@@ -592,12 +591,12 @@ is_checked_here(List *condition)
 		return list_length(condition) > 2 &&
 			!(dv_condition_flags(condition) & (DV_CONDITION_EXACT | DV_CONDITION_LONG));
 	for (i = 1; i < list_length(condition); i++)
-		if (is_checked_here(list_nth(condition, i)))
+		if (is_checked_locally(list_nth(condition, i)))
 			return true;
 	return false;
 }
 
-/* Bytes of the values in a filter, by which filters are compared. */
+/* Returns the bytes of the values in a filter. */
 static size_t
 bytes_of(const dv_filter *filter)
 {
@@ -611,7 +610,7 @@ bytes_of(const dv_filter *filter)
 	return bytes;
 }
 
-/* Returns the part that takes up most of a request, from 1, or 0 if there is none to leave out. */
+/* Returns the part that takes up most of a request, from 1, or 0 if none can be omitted. */
 static int
 largest_part(dv_bindings *binding, List *condition, size_t *most)
 {
@@ -625,7 +624,7 @@ largest_part(dv_bindings *binding, List *condition, size_t *most)
 		List	   *part = several ? list_nth(condition, i) : condition;
 		size_t		bytes;
 
-		if (bms_is_member(i, binding->dropped) || !is_checked_here(part))
+		if (bms_is_member(i, binding->dropped) || !is_checked_locally(part))
 			continue;
 		bytes = bytes_of(bind_condition(binding, part));
 		if (largest == 0 || bytes > *most)
@@ -654,7 +653,7 @@ dv_bind_drop(dv_bindings *binding, List *condition)
 	return largest > 0;
 }
 
-/* The same for a whole condition, without the parts that are left out. */
+/* The same for a whole condition, without the dropped parts. */
 static dv_filter *
 bind_rest(dv_bindings *binding, List *condition)
 {

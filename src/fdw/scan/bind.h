@@ -1,6 +1,6 @@
 /*
  * bind.h
- *		Turns conditions and values into filters, when a scan begins.
+ *		Turns conditions and values into filters when a scan begins.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -25,11 +25,11 @@ typedef struct dv_bindings
 {
 	const dv_relation *relation;
 	dv_bound_value *values;
-	int			most_listed;	/* maximum number of values of one In or NotIn; 0: there are none */
-	int			first;			/* where in a long IN list the requested part begins */
-	int			chunk_bytes;	/* how much of an address its values may take up */
+	int			most_listed;	/* maximum number of values of one In or NotIn; 0: do not use them */
+	int			first;			/* where the requested part of a long IN list begins */
+	int			chunk_bytes;	/* bytes of an address that its values may take up */
 	bool		unlisted;		/* do not ask for its values: rows are compared with them here */
-	Bitmapset  *dropped;		/* parts of the condition, from 1, that are left out of the filter */
+	Bitmapset  *dropped;		/* parts of the condition, from 1, that the filter omits */
 	/* set by dv_bind() */
 	int			rest;			/* where the next part begins, or 0 if this is the last one */
 	int			nchunks;		/* number of parts from this one on; 1 without a long IN list */
@@ -40,7 +40,7 @@ typedef struct dv_bindings
 	List	   *ranges;
 } dv_bindings;
 
-/* How much of an address the values of a long IN list take up, if there is room. */
+/* Bytes of an address that the values of a long IN list take up, if there is room. */
 #define DV_CHUNK_BYTES 28000
 
 /*
@@ -53,12 +53,12 @@ extern dv_filter *dv_bind(dv_bindings *binding, List *condition);
 extern void dv_bind_start(dv_bindings *binding);
 
 /*
- * Leaves out of the filter another part of the condition that is checked here,
- * the one that takes up most of a request.  Returns false if there is none.
+ * Omits another part of the condition from the filter: of those that are also checked
+ * locally, the one that takes up most of a request.  Returns false if there is none.
  */
 extern bool dv_bind_drop(dv_bindings *binding, List *condition);
 
-/* Is there such a part?  Sets the bytes that its values take up. */
+/* Returns whether there is such a part, and sets the bytes that its values take up. */
 extern bool dv_bind_droppable(dv_bindings *binding, List *condition, size_t *bytes);
 
 /* For code that adds to filters. */

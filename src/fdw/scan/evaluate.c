@@ -1,6 +1,6 @@
 /*
  * evaluate.c
- *		The values of a plan's expressions, when a scan begins.
+ *		Computes the values of a plan's expressions when a scan begins.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

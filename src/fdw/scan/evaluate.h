@@ -1,6 +1,6 @@
 /*
  * evaluate.h
- *		The values of a plan's expressions, when a scan begins.
+ *		Computes the values of a plan's expressions when a scan begins.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,7 +17,7 @@ extern void dv_evaluate(List *expressions, ForeignScanState *node, dv_bound_valu
 /* Returns the parameters in expressions that the executor sets. */
 extern Bitmapset *dv_evaluate_params(List *expressions);
 
-/* Returns the value of LIMIT or OFFSET; -1 if there is none ("position" is negative, or it is null). */
+/* Returns the value of LIMIT or OFFSET; -1 if it is null, or "position" is negative. */
 extern int64 dv_row_count(const dv_bound_value *values, int position, bool is_limit);
 
 #endif							/* DV_EVALUATE_H */

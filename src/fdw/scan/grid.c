@@ -49,7 +49,7 @@ numeric_from(const char *text)
 											   ObjectIdGetDatum(InvalidOid), Int32GetDatum(-1)));
 }
 
-/* The shortest text of a number. */
+/* Returns the shortest text of a number. */
 static const char *
 number_text(Numeric n)
 {
@@ -108,15 +108,15 @@ floor_div(int64 n, int64 divisor)
 	return n / divisor - (n % divisor < 0 ? 1 : 0);
 }
 
-/* The service's dates range from 1753-01-01 to 9999-12-31, here in days since 2000-01-01. */
+/* The service's dates range from 1753-01-01 to 9999-12-31: in days since 2000-01-01. */
 #define FIRST_DAY (-90214)
 #define LAST_DAY 2921939
 
 /*
- * The value as a timestamp of the column's type.  What lies beyond the service's
- * dates, and by more than any time zone can move it, is not converted, because a
- * date can be out of range for a timestamp, and a timestamp near the end of its
- * range can leave it in another time zone.
+ * Returns the value as a timestamp of the column's type.  Values farther beyond the
+ * service's dates than any time zone can move them are not converted, because a date can
+ * be out of range for a timestamp, and a timestamp near the end of its range can leave
+ * it in another time zone.
  */
 static Timestamp
 timestamp_of(Oid column, Oid type, Datum value)

@@ -2,14 +2,14 @@
  * group_merge.c
  *		Groups that are put together from parts.
  *
- * The service forms groups of some of the rows at a time.  Groups of the same
- * keys become one here: counts and sums are added, of extremes the greater or
- * lesser one remains, and values that are to be counted once are collected in a
- * set.  An average is divided at the very end, as PostgreSQL would divide it.
+ * The service forms groups of some of the rows at a time.  Groups with the same keys
+ * are merged: counts and sums are added, the greater or lesser extreme remains, and
+ * values to be counted once are collected in a set.  An average is divided at the end,
+ * as PostgreSQL would divide it.
  *
- * Keys are compared by the text of their values.  All types that can be keys have
- * one text for equal values: ids, integers, booleans, dates, times, and decimals,
- * which have the number of decimal places of their column.
+ * Keys are compared by the text of their values.  In all types that keys can have, equal
+ * values have one text: ids, integers, booleans, dates, times, and decimals, which have
+ * the number of decimal places of their column.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -33,7 +33,7 @@ typedef struct text_entry
 {
 	const char *text;
 	uint32		status;
-	void	   *of;				/* what belongs to it */
+	void	   *value;			/* that belongs to it */
 } text_entry;
 
 #define SH_PREFIX texts
@@ -47,7 +47,6 @@ typedef struct text_entry
 #define SH_DEFINE
 #include "lib/simplehash.h"
 
-/* What is known of a column of the scan tuple. */
 typedef struct merged_column
 {
 	dv_read_content content;
@@ -163,12 +162,12 @@ find_group(dv_groups *groups, const dv_group_value *values)
 		merged_value *group = palloc0(sizeof(merged_value) * Max(groups->n, 1));
 
 		entry->text = pstrdup(key.data);
-		entry->of = group;
+		entry->value = group;
 		for (i = 0; i < groups->n; i++)
 			group[i].isnull = true;
 	}
 	pfree(key.data);
-	return entry->of;
+	return entry->value;
 }
 
 static void
@@ -213,7 +212,7 @@ add_distinct(dv_groups *groups, merged_column *column, merged_value *into,
 	entry = texts_insert(into->distinct, text.data, &found);
 	if (!found)
 	{
-		/* the buffer has room for a thousand bytes, which is no matter for one value */
+		/* the buffer has room for a thousand bytes, too much to keep for each value */
 		entry->text = pstrdup(text.data);
 		into->count++;
 	}
@@ -327,7 +326,7 @@ dv_groups_next(dv_groups *groups, Datum *values, bool *isnull)
 	}
 	entry = texts_iterate(groups->groups, &groups->iterator);
 	for (i = 0; entry != NULL && i < groups->n; i++)
-		values[i] = finish_value(&groups->columns[i], &((merged_value *) entry->of)[i], &isnull[i]);
+		values[i] = finish_value(&groups->columns[i], &((merged_value *) entry->value)[i], &isnull[i]);
 	MemoryContextSwitchTo(old);
 	return entry != NULL;
 }

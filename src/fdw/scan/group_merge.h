@@ -12,22 +12,22 @@
 #include "fdw/plan/read_plan.h"
 
 /*
- * What a column of the scan tuple is within one part: the key or the extreme, a
- * sum, how many rows or values there are, one of the values to be counted once.
+ * A column of the scan tuple within one part: a key, an extreme, a sum, the number of
+ * rows or values, or one of the values to be counted once.
  */
 typedef struct dv_group_value
 {
 	Datum		value;			/* a sum is a numeric */
 	bool		isnull;
-	int64		count;			/* of rows or values; of an average, those of the sum */
+	int64		count;			/* of rows or values; for an average, those of the sum */
 } dv_group_value;
 
 typedef struct dv_groups dv_groups;
 
 /*
- * Begins without any group.  "items" are the columns of the scan tuple, which
- * "desc" describes; "types" has the type of each item's column, "scales" the
- * decimal places of sums.
+ * Begins without groups.  "items" are the columns of the scan tuple, which "desc"
+ * describes; "types" has the type of each item's column, "scales" the decimal places
+ * of sums.
  */
 extern dv_groups *dv_groups_begin(const List *items, TupleDesc desc, const Oid *types,
 								  const int *scales);
@@ -36,9 +36,8 @@ extern dv_groups *dv_groups_begin(const List *items, TupleDesc desc, const Oid *
 extern void dv_groups_add(dv_groups *groups, const dv_group_value *values);
 
 /*
- * Returns the next complete group, or false if there is none left.  Without
- * keys, there is always one, even of no rows.  The values live as long as the
- * groups.
+ * Returns the next complete group, or false at the end.  Without keys, there is one
+ * group of all rows, even if there are none.  The values live as long as the groups.
  */
 extern bool dv_groups_next(dv_groups *groups, Datum *values, bool *isnull);
 

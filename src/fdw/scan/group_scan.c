@@ -2,22 +2,21 @@
  * group_scan.c
  *		Groups that the service forms, of any number of rows.
  *
- * The service groups 50,000 rows at most and returns 5,000 groups at most; the
- * former it refuses, the latter it does not even mention.  What exceeds these
- * numbers is divided by the ids of the root's rows, and the parts are requested
- * several at a time: each row is in exactly one of them, whatever is written
- * meanwhile, and a part that is still too large is divided again.  As the ids in a
- * part are usually not spread evenly, what is divided is what lies between the
- * first and the last one that exist.  Before that, the service is asked whether it
- * compares ids as we do (client/id_range.h).
+ * The service groups at most 50,000 rows and returns at most 5,000 groups.  It refuses
+ * to group more rows, and omits further groups without notice.  Larger reads are
+ * divided by the ids of the root's rows, and several parts are requested at a time.
+ * Each row is in exactly one part, whatever is written meanwhile, and a part that is
+ * still too large is divided again.  As ids are usually not spread evenly, the cuts lie
+ * between the first and the last id that exist.  The first division of a session
+ * requires proof that the service compares ids as we do (client/id_range.h).
  *
- * COUNT(DISTINCT) of parts cannot be added up, nor that of the months of a quarter
- * or the days of a week.  Once there are parts, or if there are such periods, its
- * values become keys of the query instead, and are counted here.
+ * COUNT(DISTINCT) of parts cannot be added up, and neither can that of the months of a
+ * quarter or the days of a week.  Once there are parts, or if there are such periods,
+ * the values become keys of the query, and are counted locally.
  *
- * If the service refuses to form groups, or if it would form others, because its
- * days do not begin when the session's do, or if there turn out to be about as many
- * groups as rows, the rows are read and grouped here.
+ * Rows are read and grouped locally if the service refuses to form groups, if it would
+ * form other groups because its days do not begin when the session's do, or if there
+ * turn out to be about as many groups as rows.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -43,41 +42,39 @@
 /* Parts that are requested at the same time. */
 #define PARTS_AT_ONCE 8
 
-/*
- * What answers that were of no use may have, in comparison to all rows, and how many
- * rows that are if it is not known.
- */
+/* Useless answers may have so many groups, as a share of the rows. */
 #define MOST_WASTED 0.25
+/* The number of rows that is assumed if none is known. */
 #define UNKNOWN_ROWS 40000
 
 typedef enum part_state
 {
 	PART_GROUPING,
-	PART_SEEKING_FIRST,			/* the ends of what has to be divided */
+	PART_SEEKING_FIRST,			/* the first and the last id, to divide the part */
 	PART_SEEKING_LAST,
-	PART_PROVING				/* that ids are compared as ours, by the first one */
+	PART_PROVING				/* the order of ids, by the first one */
 } part_state;
 
 typedef struct part
 {
 	MemoryContext context;		/* of the part itself */
 	dv_id_range bounds;
-	dv_ordered_id first;		/* ids that exist */
+	dv_ordered_id first;		/* of the ids that exist */
 	dv_ordered_id last;
 	part_state	state;
 	dv_names   *names;			/* of the current request */
 	dv_pages   *pages;			/* NULL: none has been sent */
 	MemoryContext request;		/* of the current request and its rows */
 	List	   *rows;			/* arrays of dv_group_value */
-	bool		any;			/* the end that was sought exists */
-	bool		single;			/* it was seen to have one row only */
+	bool		any;			/* the answer has a row */
+	bool		single;			/* the part had only one row when it was to be divided */
 } part;
 
 typedef struct grouping
 {
 	dv_scan    *scan;
 	MemoryContext context;
-	List	   *waiting;		/* parts; the last ones made come first, so that there are few */
+	List	   *waiting;		/* parts; the newest come first, so that there are few */
 	List	   *active;
 	int			cut_short;		/* answers that had no room for all groups */
 	bool		refused;		/* the service does not form such groups */
@@ -120,7 +117,7 @@ read_count(const dv_scan *scan, int member)
 	dv_value	value = number_of(scan, member);
 	int64_t		n = 0;
 
-	/* a count is never null, so that one that is missing is no count of 0 */
+	/* a count is never null, so a missing one does not mean 0 */
 	if (dv_value_int64(&value, &n) != DV_VALUE_OK || n < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
@@ -169,7 +166,7 @@ begin_period(dv_read_period period, int year, int month, int day)
 			break;
 	}
 	julian = date2j(year, month, day);
-	/* weeks begin on Mondays */
+	/* weeks begin on Monday */
 	if (period == DV_READ_WEEK)
 		julian -= (j2day(julian) + 6) % 7;
 	return julian - POSTGRES_EPOCH_JDATE;
@@ -277,7 +274,7 @@ create_part(MemoryContext owner)
 	return p;
 }
 
-/* Groups take one request, whose parts differ only in what they are restricted to. */
+/* Groups take one request.  The requests of parts differ only in their restrictions. */
 static bool
 next_query(dv_request *request, dv_query *query)
 {
@@ -285,7 +282,7 @@ next_query(dv_request *request, dv_query *query)
 	return dv_request_next(request, query);
 }
 
-/* Sends the request that the state of the part calls for; returns false if no row can match. */
+/* Sends the request for the state of the part; returns false if no row can match. */
 static bool
 send_part(dv_scan *scan, part *p)
 {
@@ -324,7 +321,7 @@ send_part(dv_scan *scan, part *p)
 		else
 			p->names = dv_names_init(palloc(dv_names_size(&id, 1)), &id, 1);
 		spec.names = p->names;
-		/* whatever the service refuses, rows can be read instead */
+		/* if the service refuses, rows can be read instead */
 		spec.has_plainer = true;
 		p->pages = dv_pages_start(&spec, p->request);
 	}
@@ -364,8 +361,8 @@ add_part(grouping *g, const dv_id_range *bounds)
 }
 
 /*
- * Replaces a part by several, divided between the first and the last id that exist in
- * it.  Later, two at a time are enough.
+ * Replaces a part by several, with cuts between the first and the last id that exist in
+ * it: the whole by as many as its size requires, a part of it by two.
  */
 static void
 divide(grouping *g, const part *p)
@@ -381,7 +378,7 @@ divide(grouping *g, const part *p)
 		dv_ordered_id cut = dv_id_cut(&p->first, &p->last, i, n);
 		dv_id_range rest;
 
-		/* there may be fewer ids than parts; of two, each has one */
+		/* there may be fewer ids than parts; but each of two parts gets one */
 		if (n == 2 && dv_id_compare(&cut, &before) <= 0)
 			cut = p->last;
 		if (dv_id_compare(&cut, &before) <= 0)
@@ -395,9 +392,9 @@ divide(grouping *g, const part *p)
 }
 
 /*
- * What was too large has turned out to be a row or none.  As a rule, the others
- * have been deleted in the meantime, so that it can be grouped now.  Returns true
- * if the part is done with.
+ * A part that was too large has turned out to have a row or none.  Usually its other
+ * rows have been deleted in the meantime, so it can be grouped now.  Returns true if the
+ * part is finished.
  */
 static bool
 group_single(grouping *g, part *p)
@@ -413,8 +410,8 @@ group_single(grouping *g, part *p)
 }
 
 /*
- * The answer to a question for an id in a part that is too large is complete.  Returns
- * true if the part is done with.
+ * Reads the id that was requested of a part that is too large.  Returns true if the part
+ * is finished.
  */
 static bool
 finish_seeking(grouping *g, part *p)
@@ -423,7 +420,7 @@ finish_seeking(grouping *g, part *p)
 	const char *table = scan->request.relations[0]->table;
 	dv_ordered_id id;
 
-	/* if the rows are gone, that is as good as having grouped them */
+	/* the rows have been deleted, so there is nothing to group */
 	if (!p->any)
 	{
 		g->refused = p->state == PART_PROVING;
@@ -454,7 +451,7 @@ finish_seeking(grouping *g, part *p)
 	return true;
 }
 
-/* The service cannot group so many rows, or does not return so many groups. */
+/* The service does not group so many rows, or does not return so many groups. */
 static void
 part_is_too_large(grouping *g, part *p)
 {
@@ -462,7 +459,7 @@ part_is_too_large(grouping *g, part *p)
 
 	if (scan->parts == 0 && !scan->request.distinct_values)
 	{
-		/* from now on, only what can be put together is requested */
+		/* from now on, request only what can be merged */
 		scan->request.distinct_values = true;
 		dv_read_choose(scan);
 	}
@@ -470,9 +467,9 @@ part_is_too_large(grouping *g, part *p)
 }
 
 /*
- * Have so many answers had no room for their groups that it takes less to read the
- * rows?  If parts that the service can group have too many groups, then smaller ones
- * have few rows for each group, and are more than the table has pages.
+ * Have so many answers lacked groups that reading the rows takes less?  If parts of a
+ * size that the service can group have too many groups, then smaller parts have few
+ * rows for each group, and there are more of them than pages of the table.
  */
 static bool
 is_in_vain(const grouping *g)
@@ -482,9 +479,7 @@ is_in_vain(const grouping *g)
 	return (double) g->cut_short * DV_RETURNED_GROUPS >= rows * MOST_WASTED;
 }
 
-/*
- * The answer to a part is complete.  Returns true if the part is done with.
- */
+/* The answer to a part is complete.  Returns true if the part is finished. */
 static bool
 finish_answer(grouping *g, part *p)
 {
@@ -520,7 +515,7 @@ finish_answer(grouping *g, part *p)
 	return true;
 }
 
-/* Reads what has arrived of a part.  Returns true if the part is done with. */
+/* Reads what has arrived of a part.  Returns true if the part is finished. */
 static bool
 advance_part(grouping *g, part *p, TupleDesc desc)
 {
@@ -538,7 +533,7 @@ advance_part(grouping *g, part *p, TupleDesc desc)
 				if (finish_answer(g, p))
 					return true;
 				continue;
-			case DV_PAGES_TOMBSTONE:	/* these only with "by_page" */
+			case DV_PAGES_TOMBSTONE:	/* these occur only with "by_page" */
 			case DV_PAGES_TURNED:
 			case DV_PAGES_ROW:
 				break;
@@ -553,7 +548,7 @@ advance_part(grouping *g, part *p, TupleDesc desc)
 	}
 }
 
-/* Starts parts as long as there may be more of them at a time. */
+/* Starts as many parts as are allowed at a time. */
 static void
 start_parts(grouping *g)
 {
@@ -588,7 +583,7 @@ advance_parts(grouping *g, TupleDesc desc)
 	}
 }
 
-/* Must the answer to each part be waited for?  While one was read, that to another may have come. */
+/* Do all parts wait for answers?  While one was read, the answer to another may have arrived. */
 static bool
 all_are_waiting(const grouping *g)
 {
@@ -613,7 +608,7 @@ form_in_parts(grouping *g, TupleDesc desc)
 	if (!next_query(&scan->request, &query))
 		return true;
 	(void) dv_link_names_choose(scan);
-	/* what is certainly too much is not tried at all */
+	/* if all rows are certainly too many, they are not requested as a whole */
 	if (dv_read_parts(&scan->request.plan) > 1)
 	{
 		g->active = list_make1(whole);
@@ -631,9 +626,9 @@ form_in_parts(grouping *g, TupleDesc desc)
 	return !g->refused;
 }
 
-/* Returns false if the service does not form such groups.  No request for a part is left under way. */
+/* The same, without a request left under way. */
 static bool
-form_there(dv_scan *scan, TupleDesc desc)
+form_remotely(dv_scan *scan, TupleDesc desc)
 {
 	grouping	g = {.scan = scan};
 	MemoryContext old;
@@ -644,7 +639,7 @@ form_there(dv_scan *scan, TupleDesc desc)
 									  ALLOCSET_DEFAULT_SIZES);
 	old = MemoryContextSwitchTo(g.context);
 	formed = form_in_parts(&g, desc);
-	/* if not, some may still be under way */
+	/* if they were not formed, requests may still be under way */
 	foreach(lc, g.active)
 	{
 		dv_pages_count_unread(((part *) lfirst(lc))->pages);
@@ -658,7 +653,7 @@ form_there(dv_scan *scan, TupleDesc desc)
  * Groups of rows that are read
  */
 
-/* date_trunc() of a column, as the statement has it */
+/* Returns what date_trunc() of a column is in the statement. */
 static Datum
 truncate_to_period(dv_read_period period, Datum value, Oid type, Oid result)
 {
@@ -686,7 +681,7 @@ as_numeric(Datum value, Oid type)
 	}
 }
 
-/* Makes of a row a group of its own. */
+/* Turns a row into a group of its own. */
 static void
 group_row(dv_scan *scan, TupleDesc desc, dv_group_value *values)
 {
@@ -714,12 +709,12 @@ group_row(dv_scan *scan, TupleDesc desc, dv_group_value *values)
 }
 
 static void
-form_here(dv_scan *scan, TupleDesc desc)
+form_locally(dv_scan *scan, TupleDesc desc)
 {
 	dv_group_value *values = palloc0(sizeof(dv_group_value) * Max(scan->request.nsources, 1));
 	MemoryContext old;
 
-	scan->grouped_here = true;
+	scan->grouped_locally = true;
 	if (!scan->request.rows)
 	{
 		scan->request.rows = true;
@@ -762,7 +757,7 @@ begin_groups(const dv_scan *scan, TupleDesc desc)
 	return dv_groups_begin(scan->request.plan.items, desc, types, scales);
 }
 
-/* Would the service's periods begin when the statement's do? */
+/* Do the service's periods begin when the statement's do? */
 static bool
 has_same_periods(const dv_scan *scan)
 {
@@ -786,11 +781,11 @@ dv_group_scan_form(dv_scan *scan, TupleDesc desc)
 
 	scan->groups = begin_groups(scan, desc);
 	if (scan->request.rows || !has_same_periods(scan))
-		form_here(scan, desc);
-	else if (!form_there(scan, desc))
+		form_locally(scan, desc);
+	else if (!form_remotely(scan, desc))
 	{
 		scan->groups = begin_groups(scan, desc);
-		form_here(scan, desc);
+		form_locally(scan, desc);
 	}
 	MemoryContextSwitchTo(old);
 }

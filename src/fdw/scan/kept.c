@@ -3,15 +3,15 @@
  *		Rows that a scan keeps, because it may be run again with the same values.
  *
  * PostgreSQL runs a scan again for each row of an outer query or of the outer
- * side of a nested loop.  For a local table that is cheap, and it finds the same
- * rows each time, since the statement has a snapshot.  The service has no
- * snapshots, and a request takes some milliseconds.  So the rows are kept in
- * memory, up to work_mem, and returned again while the values that the request
- * consists of are the same, whether or not PostgreSQL has set the parameters that
- * they come from.  If there are more rows, the service is asked again.
+ * side of a nested loop.  A scan of a local table is cheap, and finds the same rows
+ * each time, since the statement has a snapshot.  The service has no snapshots, and a
+ * request takes some milliseconds.  So the rows are kept in memory, up to work_mem, and
+ * returned again while the values in the request are the same, whether or not
+ * PostgreSQL has set their parameters again.  If there are more rows, they are requested
+ * again.
  *
- * A scan need not have been read to its end: what is kept is returned first, and
- * the reading then goes on where it was.
+ * The scan need not have reached its end: the kept rows are returned first, and then
+ * reading continues where it stopped.
  *
  * Tables that the statement writes are read as a whole (fdw/scan/spool.c).
  *

@@ -2,9 +2,9 @@
  * list.c
  *		Lists of values: IN, = ANY, NOT IN, <> ALL.
  *
- * A list becomes the service's In, or single conditions where there is none.
+ * A list becomes the service's In, or single conditions for types without In.
  * One list of a query may have any length.  It is sorted once, and requested
- * part by part; or it is not sent at all, and rows are looked for in it here.
+ * part by part; or it is not sent, and all rows are compared with it locally.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -44,8 +44,8 @@ compare_operands(const void *a, const void *b)
 }
 
 /*
- * The conditions "column = value" for the values of an array.  Sets *null if
- * NULL is among them.
+ * Returns the conditions "column = value" for the values of an array.  Sets *null if one
+ * of them is NULL.
  */
 static List *
 equalities(const dv_leaf *l, bool *null)
@@ -80,7 +80,7 @@ equalities(const dv_leaf *l, bool *null)
 
 /*
  * Merges equalities into one sorted list of distinct values; other filters go to
- * *others.  Texts of blanks only, which are an OR, are the same to the service.
+ * *others.  All texts of blanks are one text to the service, so one OR is kept for them.
  */
 static dv_filter *
 gather(const dv_leaf *l, List *parts, List **others)
@@ -110,14 +110,14 @@ gather(const dv_leaf *l, List *parts, List **others)
 	return list;
 }
 
-/* Are values listed by the service's In, rather than in single conditions? */
+/* Does the service have In for the column, and accept it? */
 static bool
 has_in(const dv_leaf *l)
 {
 	return dv_odata_has_in(l->column, l->attribute->max_length) && l->binding->most_listed > 0;
 }
 
-/* Single conditions: the column has one of the values, or none of them. */
+/* Returns single conditions: the column has one of the values, or none of them. */
 static dv_filter *
 one_by_one(const dv_leaf *l, const dv_filter *list, bool any)
 {
@@ -129,7 +129,7 @@ one_by_one(const dv_leaf *l, const dv_filter *list, bool any)
 	return dv_filter_join(any ? DV_OR : DV_AND, parts);
 }
 
-/* The same by the service's In or NotIn, as many of them as it takes. */
+/* The same with as many In or NotIn as are required. */
 static dv_filter *
 all_at_once(const dv_leaf *l, const dv_filter *list, bool any)
 {
@@ -154,7 +154,7 @@ list_filter(const dv_leaf *l, const dv_filter *list, bool any)
 	return list->n > 1 && has_in(l) ? all_at_once(l, list, any) : one_by_one(l, list, any);
 }
 
-/* What surrounds a value: encoded quotes and a comma, or the rest of the condition. */
+/* Returns the bytes around a value: encoded quotes and a comma, or the rest of the condition. */
 static int
 bytes_around(const dv_column *column, bool in)
 {
@@ -170,7 +170,7 @@ dv_list_capacity(const dv_attribute *attribute, size_t bytes)
 	return Max(1, Min(in ? CHUNK_VALUES : CHUNK_LISTED, fit));
 }
 
-/* The number of values, counted from "first", that fit into one request. */
+/* Returns how many values from "first" on fit into one request. */
 static int
 chunk_length(const dv_leaf *l, const dv_filter *list, int first)
 {
@@ -189,9 +189,8 @@ chunk_length(const dv_leaf *l, const dv_filter *list, int first)
 }
 
 /*
- * Can the list be requested in parts?  Besides single values, that is possible
- * for the texts of blanks, which are requested with the first part only, because
- * they match nulls.
+ * Can the list be requested in parts?  Single values can, and so can texts of blanks:
+ * as these also match nulls, only the first part contains them.
  */
 static bool
 can_be_parted(const List *others)
@@ -200,7 +199,7 @@ can_be_parted(const List *others)
 		(list_length(others) == 1 && ((const dv_filter *) linitial(others))->kind == DV_OR);
 }
 
-/* Picks the requested part of a list that is too long for one request. */
+/* Returns the filter for the current part of a list that is too long for one request. */
 static dv_filter *
 take_chunk(const dv_leaf *l, dv_filter *list, const List *others)
 {
@@ -211,7 +210,7 @@ take_chunk(const dv_leaf *l, dv_filter *list, const List *others)
 	chunk->operands = list->operands + binding->first;
 	chunk->n = end - binding->first;
 	binding->rest = end < list->n ? end : 0;
-	/* the first part tells how many there are */
+	/* the first part counts the parts */
 	for (binding->nchunks = 1; binding->first == 0 && end < list->n; binding->nchunks++)
 		end += chunk_length(l, list, end);
 	binding->chunk_attnum = l->attribute - binding->relation->attributes + 1;
@@ -221,7 +220,7 @@ take_chunk(const dv_leaf *l, dv_filter *list, const List *others)
 	return dv_filter_join(DV_OR, lcons(list_filter(l, chunk, true), list_copy(others)));
 }
 
-/* All rows are requested, of which those with a listed value are wanted. */
+/* Returns the filter for all rows that can have a listed value: the list is not sent. */
 static dv_filter *
 take_none(const dv_leaf *l, const dv_filter *list)
 {
@@ -237,7 +236,7 @@ take_none(const dv_leaf *l, const dv_filter *list)
 	return dv_leaf_not_null(l);
 }
 
-/* The same for equalities that are ranges, which is the case for times. */
+/* As take_chunk(), for equalities that are ranges, as those of times are. */
 static dv_filter *
 take_range_chunk(const dv_leaf *l, List *parts)
 {
@@ -284,7 +283,7 @@ compare_start(const void *start, const void *cell)
 	return strcmp(start, start_of(lfirst((const ListCell *) cell)));
 }
 
-/* Duplicate ranges must go, because two requests could return the same rows. */
+/* Removes duplicate ranges, because two requests could return the same rows. */
 static List *
 distinct_ranges(List *ranges)
 {
@@ -302,7 +301,7 @@ distinct_ranges(List *ranges)
 	return kept;
 }
 
-/* The values of a list: those that are single values, and the ranges of others. */
+/* Returns the single values of a list, and the ranges of other values. */
 static dv_filter *
 listed_values(const dv_leaf *l, List **others)
 {
@@ -347,7 +346,7 @@ dv_list_in(const dv_leaf *l)
 			 (list->n > (has_in(l) ? DV_SMALL_IN : CHUNK_LISTED) ||
 			  list_length(others) > CHUNK_LISTED || chunk_length(l, list, 0) < list->n))
 		return dv_filter_new(DV_TRUE, NULL);
-	/* the list of ranges is kept for further requests */
+	/* further requests need the list of ranges */
 	return dv_filter_join(DV_OR, lcons(list_filter(l, list, true), list_copy(others)));
 }
 
@@ -370,7 +369,7 @@ dv_list_not_in(const dv_leaf *l)
 	if (null)
 		return dv_filter_new(DV_FALSE, NULL);
 	parts = list_make1(list_filter(l, list, false));
-	/* times must lie outside of each listed second; doubles are checked here */
+	/* times must lie outside of each listed second; doubles are checked locally */
 	foreach(lc, others)
 	{
 		dv_filter  *range = lfirst(lc);
@@ -416,7 +415,7 @@ compare_text(const void *key, const void *operand)
 bool
 dv_list_requested(const dv_bindings *binding, const char *text)
 {
-	/* texts of blanks are requested with the first part of the list only, see fdw/scan/list.c */
+	/* only the first part of the list contains texts of blanks: see can_be_parted() */
 	if (text[strspn(text, " ")] == '\0')
 		return binding->first == 0;
 	return bsearch(text, binding->chunk_filter->operands, binding->chunk_filter->n,

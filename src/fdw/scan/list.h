@@ -36,10 +36,10 @@ extern dv_filter *dv_leaf_equals(const dv_leaf *l, Oid type, Datum value);
 extern dv_filter *dv_list_in(const dv_leaf *l);
 extern dv_filter *dv_list_not_in(const dv_leaf *l);
 
-/* How many values of so many bytes each one request can ask for. */
+/* Returns how many values of this many bytes fit into one request. */
 extern int	dv_list_capacity(const dv_attribute *attribute, size_t bytes);
 
-/* Into how many requests a clause with a list is split, as far as the list is known; at least 1. */
+/* Returns how many requests a clause with a list takes; 1 if the list is not known. */
 extern int	dv_list_parts(const Expr *clause);
 
 /* Is the value of a column in the part of the long list that was bound last? */

@@ -3,15 +3,15 @@
  *		Checks rows against long lists of values.
  *
  * The service answers "column = ANY (list)" roughly for texts (it ignores case)
- * and for ctid, so the clause is checked here as well.  PostgreSQL makes a hash
- * table of a list only if it is a constant.  It compares each row with each value
- * of any other list, such as ARRAY(SELECT ...), which takes longer than to fetch
- * the rows as soon as there are some thousands of both.
+ * and for ctid, so the clause is checked again locally.  PostgreSQL makes a hash
+ * table only of a constant list.  It compares each row with each value of any other
+ * list, such as ARRAY(SELECT ...), which takes longer than fetching the rows if there
+ * are some thousands of both.
  *
  * In a foreign scan, a list is constant until the next rescan.  So these clauses are
- * removed from the filter of the node, and evaluated by PostgreSQL with the list in
- * place of its expression.  The operators of such clauses are leakproof, so they may
- * be evaluated before the rest of the filter.
+ * removed from the filter of the node, and evaluated with the list in place of its
+ * expression.  Their operators are leakproof, so they may be evaluated before the rest
+ * of the filter.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -83,7 +83,7 @@ dv_list_check_take(ForeignScanState *node, const dv_read_plan *plan)
 	return check;
 }
 
-/* Returns the clause with a list in place of the expression that the list comes from. */
+/* Returns the clause with the list in place of its expression. */
 static Node *
 with_list(ScalarArrayOpExpr *clause, const dv_bound_value *list)
 {

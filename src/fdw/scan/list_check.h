@@ -15,15 +15,15 @@
 typedef struct dv_list_check dv_list_check;
 
 /*
- * Takes the clauses with lists that the scan knows out of the node's filter.
- * Returns NULL if there are none.
+ * Removes the clauses with lists of the scan's values from the node's filter.  Returns
+ * NULL if there are none.
  */
 extern dv_list_check *dv_list_check_take(ForeignScanState *node, const dv_read_plan *plan);
 
 /* Makes tables of the lists, in the current memory context, which lasts as long as the values. */
 extern void dv_list_check_bind(dv_list_check *check, const dv_bound_value *values);
 
-/* Is the row in a slot one that the clauses select?  Counts it for EXPLAIN if not. */
+/* Do the clauses select the row in a slot?  If not, counts it for EXPLAIN. */
 extern bool dv_list_check_row(dv_list_check *check, TupleTableSlot *slot);
 
 /* The same for a row that EvalPlanQual checks again, for which no values have been bound. */

@@ -7,15 +7,15 @@
  * that probably excludes the most rows is used: the start of the pattern if it
  * has at least GOOD_START bytes, because the service has indexes for it and is
  * slow and strict about the others, and otherwise the longest literal text.
- * The rows that come back are always checked here again.
+ * The rows that come back are always checked again locally.
  *
  * The service's collation gives no weight to characters that it does not know:
- * emoji and all else beyond U+FFFF, and some scripts.  What it makes of them in a
- * pattern is not documented, so they count as wildcards.
+ * everything beyond U+FFFF, such as emoji, and some scripts.  Their meaning in a pattern
+ * is not documented, so they count as wildcards.
  *
- * ILIKE ignores case by rules of its own, according to which non-ASCII letters
- * can match K and I (the Kelvin sign, the dotted I).  For ILIKE, these two and
- * all non-ASCII letters therefore count as wildcards.
+ * ILIKE ignores case by rules of its own, by which non-ASCII letters (the Kelvin sign,
+ * the dotted I) can match K and I.  For ILIKE, these two and all non-ASCII letters
+ * therefore count as wildcards.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

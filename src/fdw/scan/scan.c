@@ -40,7 +40,7 @@ void
 dv_scan_groups(const dv_scan *scan, int *parts, bool *here)
 {
 	*parts = scan->parts;
-	*here = scan->grouped_here;
+	*here = scan->grouped_locally;
 }
 
 bool

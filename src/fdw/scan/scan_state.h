@@ -65,7 +65,7 @@ struct dv_scan
 	/* of groups */
 	dv_groups  *groups;			/* once they are complete */
 	int			parts;			/* that the rows were divided into */
-	bool		grouped_here;	/* the service did not form the groups */
+	bool		grouped_locally;	/* the service did not form the groups */
 
 	/* the node of the executor */
 	const		PlanState *executor;	/* NULL: there is none */

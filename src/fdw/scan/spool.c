@@ -2,11 +2,11 @@
  * spool.c
  *		Rows that are all read before the first of them is returned.
  *
- * A statement must not see its own writes.  The service has no snapshots: a
- * row that is updated between two pages may move to a page that has yet to be
- * read, or away from it.  So a scan of a table that its statement writes reads
- * all rows first, into memory (work_mem) or a temporary file, and so does a join
- * that asks such a table for keys (fdw/scan/lookup.c).
+ * A statement must not see its own writes.  The service has no snapshots: a row that is
+ * updated between two pages may move to a page that has not been read, or away from it.
+ * So a scan of a table that its statement writes reads all rows first, into memory
+ * (work_mem) or a temporary file.  A join that looks up keys in such a table does the
+ * same (fdw/scan/lookup.c).
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,12 +22,12 @@
 
 struct dv_spool
 {
-	MemoryContext context;		/* for rows read back from disk; it outlives the executor's
-								 * per-tuple memory */
+	MemoryContext context;		/* for rows read back from disk; outlives the executor's per-tuple
+								 * memory */
 	Tuplestorestate *store;
 	TupleTableSlot *slot;		/* for rows in the form in which they are stored */
 	bool		full;
-	bool		on_disk;		/* as of the last time that it was checked */
+	bool		on_disk;		/* when it was last checked */
 };
 
 dv_spool *

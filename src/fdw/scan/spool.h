@@ -15,7 +15,7 @@ struct ExplainState;
 /* Allocated in the current memory context. */
 extern dv_spool *dv_spool_create(TupleDesc desc);
 
-/* False as long as rows may be added. */
+/* Returns false while rows may be added. */
 extern bool dv_spool_is_full(const dv_spool *spool);
 extern void dv_spool_put(dv_spool *spool, TupleTableSlot *slot);
 extern void dv_spool_fill(dv_spool *spool);
@@ -32,8 +32,8 @@ extern void dv_spool_clear(dv_spool *spool);
 extern void dv_spool_end(dv_spool *spool);
 
 /*
- * Shows that rows are all read before the first one is returned and, if known,
- * where they were kept.  The spool is NULL if the node has not been set up.
+ * Shows that all rows are read before the first one is returned and, if known, where
+ * they were kept.  The spool is NULL if the node has not been set up.
  */
 extern void dv_spool_explain(const dv_spool *spool, struct ExplainState *es);
 
