@@ -62,6 +62,9 @@ dv_call_set_state(dv_call *call, dv_call_state state, dv_wait_reason reason, int
 		return;
 	if (state != DV_CALL_ON_WIRE)
 	{
+		if (call->tries)
+			dv_standing_tried(dv_session_standing(call->session), call->user, &call->senders.deed);
+		call->tries = false;
 		dv_lease_drop(&call->lease);
 		(void) note_bearer_fate(call, DV_BEARER_UNTOLD);
 	}
@@ -206,6 +209,8 @@ dv_call_send(dv_call *call, dv_bearer *bearer)
 	MemoryContextReset(call->attempt);
 	old = MemoryContextSwitchTo(call->attempt);
 	call->user = call->lease.user;
+	call->tries = dv_standing_try(dv_session_standing(call->session), call->user,
+								  &call->senders.deed);
 	call->bearer = bearer;
 	request.method = call->spec.method;
 	request.url = call->url;

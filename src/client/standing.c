@@ -24,6 +24,7 @@ typedef struct lack
 	dv_kind		kind;
 	char	   *table;			/* NULL: this record is free */
 	dv_aside	aside;
+	bool		tried;			/* a request is under way that tries the user for this */
 } lack;
 
 struct dv_standing
@@ -32,6 +33,7 @@ struct dv_standing
 	dv_pool    *pool;
 	const char *server_name;
 	dv_aside   *asides;			/* for each user */
+	bool	   *tried;			/* for each user: a request is under way that tries it */
 	char	  **reasons;		/* for each user, of its last trouble; or NULL */
 	lack		lacks[LACKS_MAX];
 };
@@ -45,6 +47,7 @@ dv_standing_create(dv_pool *pool, const char *server_name)
 	standing->pool = pool;
 	standing->server_name = server_name;
 	standing->asides = palloc0(dv_pool_size(pool) * sizeof(dv_aside));
+	standing->tried = palloc0(dv_pool_size(pool) * sizeof(bool));
 	standing->reasons = palloc0(dv_pool_size(pool) * sizeof(char *));
 	return standing;
 }
@@ -84,13 +87,18 @@ make_lack(dv_standing *standing, int user, const dv_deed *deed)
 	return l;
 }
 
-/* Returns the time until which the user is set aside for this deed, or 0 if it is not. */
+/*
+ * Returns the time until which the user is set aside for this deed, or 0 if it is not;
+ * PG_INT64_MAX while another request tries it.
+ */
 static int64
 aside_until(dv_standing *standing, int user, const dv_deed *deed, int64 now)
 {
 	const lack *l = find_lack(standing, user, deed);
 	int64		until = standing->asides[user].until;
 
+	if (standing->tried[user] || (l != NULL && l->tried))
+		return PG_INT64_MAX;
 	if (l != NULL && l->aside.until > until)
 		until = l->aside.until;
 	return until > now ? until : 0;
@@ -103,7 +111,7 @@ dv_standing_choose(dv_standing *standing, uint64 users, const dv_deed *deed, int
 	uint64		good = 0;
 	int			i;
 
-	*until = 0;
+	*until = PG_INT64_MAX;
 	for (i = 0; i < dv_pool_size(standing->pool); i++)
 	{
 		int64		aside;
@@ -113,13 +121,35 @@ dv_standing_choose(dv_standing *standing, uint64 users, const dv_deed *deed, int
 		aside = aside_until(standing, i, deed, now);
 		if (aside == 0)
 			good |= UINT64CONST(1) << i;
-		else if (*until == 0 || aside < *until)
-			*until = aside;
+		else
+			*until = Min(*until, aside);
 	}
-	if (good != 0)
-		return good;
-	*until = 0;
-	return users;
+	if (good == 0 || *until == PG_INT64_MAX)
+		*until = 0;
+	return good != 0 ? good : users;
+}
+
+bool
+dv_standing_try(dv_standing *standing, int user, const dv_deed *deed)
+{
+	lack	   *l = find_lack(standing, user, deed);
+	bool		whole = standing->asides[user].times > 0;
+
+	if (whole)
+		standing->tried[user] = true;
+	if (l != NULL)
+		l->tried = true;
+	return whole || l != NULL;
+}
+
+void
+dv_standing_tried(dv_standing *standing, int user, const dv_deed *deed)
+{
+	lack	   *l = find_lack(standing, user, deed);
+
+	standing->tried[user] = false;
+	if (l != NULL)
+		l->tried = false;
 }
 
 bool

@@ -6,8 +6,10 @@
  * A user is set aside if it gets no token, if its tokens are refused, or if the
  * service does not admit it; and for one kind of request to one table if it
  * lacks the privilege.  Others are then preferred until a pause has passed,
- * which grows from one failure to the next.  No request fails untried: if all
- * users that may send it are set aside, they are tried nevertheless.
+ * which grows from one failure to the next.  Then one request at a time tries
+ * the user until one succeeds: a service that has become silent for this user
+ * holds up one request of the session and no more.  No request fails untried:
+ * if all users that may send it are set aside, they are tried nevertheless.
  *
  * All backends share the state of a user, but its credentials belong to a user
  * mapping: a role with a wrong secret must not keep others from a user whose
@@ -37,15 +39,22 @@ typedef struct dv_deed
 extern dv_standing *dv_standing_create(dv_pool *pool, const char *server_name);
 
 /*
- * Returns the users (a bit for each) that are not set aside, or all of them if
- * each one is.  *until becomes the time at which a user that was left out may
- * be tried again, or 0.
+ * Returns the users (a bit for each) that are not set aside and not being tried
+ * by another request, or all of them if there is none.  *until becomes the time
+ * at which a user that was left out may be tried again, or 0.
  */
 extern uint64 dv_standing_choose(dv_standing *standing, uint64 users, const dv_deed *deed,
 								 int64 *until);
 
 /* Returns true if one of the users is not set aside. */
 extern bool dv_standing_any(dv_standing *standing, uint64 users, const dv_deed *deed);
+
+/*
+ * Notes that a request is sent.  Returns true if it tries a user that was set
+ * aside; dv_standing_tried must then be called when it ends.
+ */
+extern bool dv_standing_try(dv_standing *standing, int user, const dv_deed *deed);
+extern void dv_standing_tried(dv_standing *standing, int user, const dv_deed *deed);
 
 /* Notes that a user could not get a token. */
 extern void dv_standing_no_token(dv_standing *standing, int user, const dv_token_error *error);

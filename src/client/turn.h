@@ -34,6 +34,7 @@ struct dv_call
 	dv_senders	senders;
 	bool		is_batch;		/* each part has an answer of its own */
 	dv_bearer  *bearer;			/* carried by the request on the wire, or NULL */
+	bool		tries;			/* the request on the wire tries a user that was set aside */
 	dv_http_call *http;
 	dv_error	error;
 	int			attempts;

@@ -71,6 +71,15 @@ sub token_requests
 	return scalar grep { $_->{kind} eq 'token' && $_->{body} =~ /client_id=$user\b/ } @requests;
 }
 
+# Returns when a request arrived, in seconds of its day.
+sub arrival
+{
+	my ($request) = @_;
+	my ($h, $m, $s) = $request->{time} =~ /T(\d+):(\d+):([\d.]+)Z/;
+
+	return ($h * 60 + $m) * 60 + $s;
+}
+
 sub lines
 {
 	my ($offset, $pattern) = @_;
@@ -178,6 +187,34 @@ for my $case ([ 19, 30_000, 'every nineteenth request finds the token expired' ]
 	is(pool($w->watcher, "app2' AND server = 'crm", 'limited_by') =~ /aside/, '', 'used again after the pause');
 	$session->close;
 	$w->is_whole('standard', 'the rows', upto => 8000);
+}
+
+# After the pause, one request tries the user, and the others do not wait for it.
+for my $case (
+	[ 'refused tokens', { action => 'expire_token' } ],
+	[ 'a missing privilege', { path => 'new_meters/', status => 403, code => '0x80040220', message => 'is missing prvCreatenew_Meter privilege' } ])
+{
+	my ($what, $fault) = @$case;
+
+	$w->reset;
+	my $session = $w->session;
+	my $aside = sub { return pool($w->watcher, "app2' AND server = 'crm", 'limited_by') =~ /aside/; };
+	take_turns($session, 'crm', 'app1', 'app2', 'app3');
+	faults($dvsim, { path => '/api/', app_user => 'app2', times => 0, %$fault });
+	succeeds($session->start($w->insert('standard', 1, 8000))->finish, 'INSERT 0 8000', "$what of one of three users");
+	ok($aside->(), '… which is set aside');
+	clear_faults($dvsim);
+	wait_for(sub { !$aside->() }, '… until the pause ends');
+	faults($dvsim, { path => 'new_meters/', app_user => 'app2', action => 'delay', delay_ms => 3000, times => 0 });
+	my $since = mark();
+	succeeds($session->start($w->insert('standard', 1, 16000, from => 8001))->finish, 'INSERT 0 8000', '… the next rows');
+	my (undef, @requests) = sent($dvsim, $since);
+	my ($trial, @others) = grep { ($_->{user} // '') eq 'app2' && $_->{kind} ne 'token' } @requests;
+	ok($trial, '… and a request tries the user');
+	is(scalar(grep { arrival($_) < arrival($trial) + 3 } @others), 0, '… which gets no other one before it is answered');
+	clear_faults($dvsim);
+	$session->close;
+	$w->is_whole('standard', $what, upto => 16000);
 }
 
 # ---- one bad secret
