@@ -20,7 +20,13 @@
  * - domains, since a constraint can be added to them without a lock.
  *
  * Other expressions (of indexes, statistics, partition keys) are immutable, so the guard
- * suffices for them.
+ * suffices for them.  Policies never run: copies are written with "row_security" off, and
+ * foreign tables have none.
+ *
+ * An expression has no owner.  It counts as code of the table's owner, as for PostgreSQL, which
+ * runs the expressions of indexes with the rights of that role.  A former owner may have
+ * written it, but only a superuser can give a table to a role that he could not become.
+ * Who takes over a table takes over its expressions, which any INSERT of that role would run.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -61,7 +67,10 @@ DV_FUNCTION(dataverse_hold);
  * Expressions
  */
 
-/* Functions that defaults usually call, and whose results do not depend on the caller's rights. */
+/*
+ * Functions that defaults and conditions of triggers usually call, and whose results do not
+ * depend on the caller's rights.
+ */
 static bool
 is_harmless(Oid function)
 {
@@ -73,6 +82,7 @@ is_harmless(Oid function)
 		case F_TRANSACTION_TIMESTAMP:
 		case F_GEN_RANDOM_UUID:
 		case F_NEXTVAL:
+		case F_PG_TRIGGER_DEPTH:
 			return true;
 		default:
 			return func_volatile(function) == PROVOLATILE_IMMUTABLE;
@@ -230,6 +240,13 @@ code_of(Relation rel, Oid *role)
 static void
 refuse(Oid relid, const char *what, Oid role)
 {
+	if (role == GetUserId())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("table %s has code of an unknown role, which would gain the rights of role \"%s\"",
+						dv_relation_qualified_name(relid), GetUserNameFromId(role, false)),
+				 errdetail("The table has %s.", what),
+				 errhint("Remove that code, or move it into a function of your own.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 			 errmsg("table %s has code of role \"%s\", which would gain the rights of role \"%s\"",

@@ -177,6 +177,24 @@ for my $part (sort keys %made)
 	is($crm->sql('SELECT count(*) FROM alice.c'), $made{$part} ? 0 : 19, '… which is filled unless refused');
 	$crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
 }
+# A role that takes over a table takes over its expressions.
+as('alice', "CREATE TABLE alice.c ($table, version text DEFAULT pg_catalog.current_setting('server_version'))");
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/The table has a default or generated column/, 'an expression counts as code of the owner of the table');
+$crm->sql('ALTER TABLE alice.c OWNER TO CURRENT_USER');
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/19 inserted/, '… and of its next owner');
+$crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
+
+# … but not the conditions of its triggers, unless they are harmless.
+$crm->sql("CREATE TABLE copies.c ($table)");
+for my $condition ([ 'pg_trigger_depth() = 0', qr/19 inserted/ ],
+	[ q{current_setting('server_version') = NEW.lastname}, qr/table copies\.c has code of an unknown role, which would gain the rights of role "$super"\nDETAIL:  The table has a condition of trigger "often"/ ])
+{
+	$crm->sql("CREATE FUNCTION copies.often() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+		CREATE TRIGGER often BEFORE INSERT ON copies.c FOR EACH ROW WHEN ($condition->[0]) EXECUTE FUNCTION copies.often()");
+	like(said('postgres', "CALL dataverse.pull('dv.contact', 'copies.c', $columns, \"full\" => true)"), $condition->[1], "a condition of a trigger: $condition->[0]");
+	$crm->sql(q{SELECT dataverse.forget_copy('copies.c'); TRUNCATE copies.c; DROP FUNCTION copies.often() CASCADE});
+}
+$crm->sql('DROP TABLE copies.c');
 as('alice', "CREATE TABLE alice.c ($table); CREATE RULE also AS ON INSERT TO alice.c DO ALSO SELECT pg_catalog.pg_read_file('postgresql.conf')");
 like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/The table has a rule/, 'a table of another role with a rule');
 $crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
