@@ -6,6 +6,8 @@
  */
 #include "postgres.h"
 
+#include "nodes/pg_list.h"
+
 #include "client/id_range.h"
 #include "dataverse/address.h"
 
@@ -33,44 +35,23 @@ dv_id_of_value(const dv_value *value, dv_ordered_id *id)
 dv_filter *
 dv_id_filter(dv_filter_kind kind, const dv_column *column, const dv_ordered_id *id)
 {
-	dv_filter  *filter = palloc0(sizeof(*filter));
 	uint8		uuid[DV_ID_LEN];
 
 	dv_id_unorder(id, uuid);
-	filter->kind = kind;
-	filter->column = column;
-	filter->n = 1;
-	filter->operands = palloc0(sizeof(dv_operand));
-	filter->operands[0].text = dv_id_text(uuid);
-	return filter;
-}
-
-/* Returns a conjunction without parts, which has room for some. */
-static dv_filter *
-begin_and(int room)
-{
-	dv_filter  *filter = palloc0(sizeof(*filter));
-
-	filter->kind = DV_AND;
-	filter->parts = palloc0(sizeof(dv_filter *) * room);
-	return filter;
+	return dv_filter_of(kind, column, dv_id_text(uuid));
 }
 
 dv_filter *
 dv_id_range_filter(const dv_filter *filter, const dv_column *column, dv_filter_kind from,
 				   const dv_id_range *range)
 {
-	dv_filter  *all = begin_and(3);
+	List	   *parts = filter != NULL ? list_make1(unconstify(dv_filter *, filter)) : NIL;
 
-	if (!range->has_low && !range->has_high)
-		return unconstify(dv_filter *, filter);
-	if (filter != NULL && filter->kind != DV_TRUE)
-		all->parts[all->n++] = unconstify(dv_filter *, filter);
 	if (range->has_low)
-		all->parts[all->n++] = dv_id_filter(from, column, &range->low);
+		parts = lappend(parts, dv_id_filter(from, column, &range->low));
 	if (range->has_high)
-		all->parts[all->n++] = dv_id_filter(DV_LT, column, &range->high);
-	return all;
+		parts = lappend(parts, dv_id_filter(DV_LT, column, &range->high));
+	return parts != NIL ? dv_filter_join(DV_AND, parts) : NULL;
 }
 
 /* Has the query return nothing but ids. */
@@ -102,14 +83,13 @@ dv_id_ask_trial(dv_query *query, const dv_ordered_id *id)
 {
 	dv_id_trial trials[DV_ID_TRIALS];
 	int			n = dv_id_trials(id, trials);
-	dv_filter  *filter = begin_and(n + 1);
+	List	   *parts = list_make1(dv_id_filter(DV_EQ, query->primary_id, id));
 	int			i;
 
-	filter->parts[filter->n++] = dv_id_filter(DV_EQ, query->primary_id, id);
 	for (i = 0; i < n; i++)
-		filter->parts[filter->n++] = dv_id_filter(trials[i].greater ? DV_LT : DV_GE,
-												  query->primary_id, &trials[i].id);
+		parts = lappend(parts, dv_id_filter(trials[i].greater ? DV_LT : DV_GE, query->primary_id,
+											&trials[i].id));
 	ask_for_ids(query);
 	query->nlinks = 0;
-	query->filter = filter;
+	query->filter = dv_filter_join(DV_AND, parts);
 }

@@ -90,6 +90,17 @@ typedef struct dv_filter
 	dv_operand *operands;
 } dv_filter;
 
+struct List;
+
+/* Returns a filter of a column (NULL: of none), with an operand unless that is NULL. */
+extern dv_filter *dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand);
+
+/*
+ * Returns DV_AND or DV_OR of a list of filters, simplified: parts of the same kind are
+ * flattened, and DV_FALSE and DV_TRUE occur only as the whole filter.
+ */
+extern dv_filter *dv_filter_join(dv_filter_kind kind, struct List *parts);
+
 /*
  * A further table of a query, joined to the root or to another link.  The
  * first two kinds have at most one row for each row of the parent, because

@@ -55,67 +55,6 @@
  * Making filters
  */
 
-dv_filter *
-dv_filter_new(dv_filter_kind kind, const dv_column *column)
-{
-	dv_filter  *filter = palloc0(sizeof(*filter));
-
-	filter->kind = kind;
-	filter->column = column;
-	return filter;
-}
-
-dv_filter *
-dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand)
-{
-	dv_filter  *filter = dv_filter_new(kind, column);
-
-	if (operand != NULL)
-	{
-		filter->operands = palloc0(sizeof(dv_operand));
-		filter->operands[0].text = operand;
-		filter->n = 1;
-	}
-	return filter;
-}
-
-/* DV_AND or DV_OR of parts; nested filters of the same kind are flattened. */
-dv_filter *
-dv_filter_join(dv_filter_kind kind, List *parts)
-{
-	dv_filter_kind neutral = kind == DV_AND ? DV_TRUE : DV_FALSE;
-	dv_filter_kind absorbing = kind == DV_AND ? DV_FALSE : DV_TRUE;
-	List	   *kept = NIL;
-	dv_filter  *filter;
-	ListCell   *lc;
-	int			i;
-
-	foreach(lc, parts)
-	{
-		dv_filter  *part = lfirst(lc);
-
-		if (part->kind == absorbing)
-			return part;
-		if (part->kind == kind)
-			for (i = 0; i < part->n; i++)
-				kept = lappend(kept, part->parts[i]);
-		else if (part->kind != neutral)
-			kept = lappend(kept, part);
-	}
-	if (kept == NIL)
-		return dv_filter_new(neutral, NULL);
-	if (list_length(kept) == 1)
-		return linitial(kept);
-	filter = dv_filter_new(kind, NULL);
-	filter->n = list_length(kept);
-	filter->parts = palloc(sizeof(dv_filter *) * filter->n);
-	foreach(lc, kept)
-	{
-		filter->parts[foreach_current_index(lc)] = lfirst(lc);
-	}
-	return filter;
-}
-
 static dv_filter *
 both(dv_filter *a, dv_filter *b)
 {
@@ -131,19 +70,19 @@ either(dv_filter *a, dv_filter *b)
 static dv_filter *
 nothing(void)
 {
-	return dv_filter_new(DV_FALSE, NULL);
+	return dv_filter_of(DV_FALSE, NULL, NULL);
 }
 
 static dv_filter *
 is_null(const dv_leaf *l)
 {
-	return dv_filter_new(DV_IS_NULL, l->column);
+	return dv_filter_of(DV_IS_NULL, l->column, NULL);
 }
 
 dv_filter *
 dv_leaf_not_null(const dv_leaf *l)
 {
-	return dv_filter_new(DV_IS_NOT_NULL, l->column);
+	return dv_filter_of(DV_IS_NOT_NULL, l->column, NULL);
 }
 
 dv_filter *
@@ -360,7 +299,7 @@ equal_ci_ai(const dv_leaf *l, const char *text)
 
 	/* the service may store '' as null, and a text of ignored characters equals '' */
 	if (length == 0)
-		return dv_filter_new(DV_TRUE, NULL);
+		return dv_filter_of(DV_TRUE, NULL, NULL);
 	while (length < strlen(text) && ((unsigned char) text[length] & 0xc0) == 0x80)
 		length--;
 	if (text[length] == '\0')
@@ -454,7 +393,7 @@ bind_comparison(const dv_leaf *l)
 static dv_filter *
 bind_choices(const dv_leaf *l)
 {
-	dv_filter  *list = dv_filter_new(DV_CONTAIN_VALUES, l->column);
+	dv_filter  *list = dv_filter_of(DV_CONTAIN_VALUES, l->column, NULL);
 	bool		full_text = l->binding->relation->full_text;
 	List	   *parts = NIL;
 	Datum	   *values = NULL;
@@ -504,13 +443,13 @@ bind_pattern(const dv_leaf *l)
 static dv_filter *
 bind_columns(const dv_leaf *l)
 {
-	dv_filter  *filter = dv_filter_new(dv_ops[l->op].filter, l->column);
+	dv_filter  *filter = dv_filter_of(dv_ops[l->op].filter, l->column, NULL);
 
 	filter->other = &l->other->column;
 	if (filter->kind == DV_LT || filter->kind == DV_LE)
 		return filter;
 	return dv_filter_join(DV_AND, list_make3(filter, dv_leaf_not_null(l),
-											 dv_filter_new(DV_IS_NOT_NULL, filter->other)));
+											 dv_filter_of(DV_IS_NOT_NULL, filter->other, NULL)));
 }
 
 /* For EXPLAIN: shows where a value that is not known yet will be. */
@@ -662,7 +601,7 @@ bind_rest(dv_bindings *binding, List *condition)
 
 	if (dv_condition_op(condition) != DV_OP_AND)
 		return bms_is_empty(binding->dropped) ? bind_condition(binding, condition) :
-			dv_filter_new(DV_TRUE, NULL);
+			dv_filter_of(DV_TRUE, NULL, NULL);
 	for (i = 1; i < list_length(condition); i++)
 		if (!bms_is_member(i, binding->dropped))
 			parts = lappend(parts, bind_condition(binding, list_nth(condition, i)));
@@ -687,6 +626,6 @@ dv_bind(dv_bindings *binding, List *condition)
 	binding->chunk_attnum = 0;
 	binding->chunk_filter = NULL;
 	if (condition == NIL)
-		return dv_filter_new(DV_TRUE, NULL);
+		return dv_filter_of(DV_TRUE, NULL, NULL);
 	return bind_rest(binding, condition);
 }

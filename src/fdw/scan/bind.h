@@ -61,8 +61,4 @@ extern bool dv_bind_drop(dv_bindings *binding, List *condition);
 /* Returns whether there is such a part, and sets the bytes that its values take up. */
 extern bool dv_bind_droppable(dv_bindings *binding, List *condition, size_t *bytes);
 
-/* For code that adds to filters. */
-extern dv_filter *dv_filter_of(dv_filter_kind kind, const dv_column *column, const char *operand);
-extern dv_filter *dv_filter_join(dv_filter_kind kind, List *parts);
-
 #endif							/* DV_BIND_H */

@@ -62,7 +62,6 @@ typedef struct part
 	dv_ordered_id first;		/* of the ids that exist */
 	dv_ordered_id last;
 	part_state	state;
-	dv_names   *names;			/* of the current request */
 	dv_pages   *pages;			/* NULL: none has been sent */
 	MemoryContext request;		/* of the current request and its rows */
 	List	   *rows;			/* arrays of dv_group_value */
@@ -293,7 +292,10 @@ send_part(dv_scan *scan, part *p)
 		[PART_PROVING] = DV_EXTENT_ALL,
 	};
 	dv_request *request = &scan->request;
-	const char *id = request->relations[0]->primary_id.property;
+	bool		for_groups = p->state == PART_GROUPING;
+	const char *const *members = for_groups ? request->members :
+	&request->relations[0]->primary_id.property;
+	int			n = for_groups ? request->nmembers : 1;
 	MemoryContext old;
 	dv_pages_spec spec;
 	dv_query	query;
@@ -312,15 +314,10 @@ send_part(dv_scan *scan, part *p)
 	{
 		if (p->state == PART_PROVING)
 			dv_id_ask_trial(&query, &p->first);
-		query.top = p->state == PART_GROUPING ? 0 : 1;
+		query.top = for_groups ? 0 : 1;
 		spec = dv_read_pages_spec(scan);
 		spec.path = dv_query_path(&query, DV_ODATA_WIRE, NULL);
-		if (p->state == PART_GROUPING)
-			p->names = dv_names_init(palloc(dv_names_size(request->members, request->nmembers)),
-									 request->members, request->nmembers);
-		else
-			p->names = dv_names_init(palloc(dv_names_size(&id, 1)), &id, 1);
-		spec.names = p->names;
+		spec.names = dv_names_init(palloc(dv_names_size(members, n)), members, n);
 		/* if the service refuses, rows can be read instead */
 		spec.has_plainer = true;
 		p->pages = dv_pages_start(&spec, p->request);

@@ -85,7 +85,7 @@ equalities(const dv_leaf *l, bool *null)
 static dv_filter *
 gather(const dv_leaf *l, List *parts, List **others)
 {
-	dv_filter  *list = dv_filter_new(DV_IN, l->column);
+	dv_filter  *list = dv_filter_of(DV_IN, l->column, NULL);
 	ListCell   *lc;
 	bool		blank = false;
 	int			kept = 0;
@@ -139,7 +139,7 @@ all_at_once(const dv_leaf *l, const dv_filter *list, bool any)
 
 	for (i = 0; i < list->n; i += Min(most, list->n - i))
 	{
-		dv_filter  *part = dv_filter_new(any ? DV_IN : DV_NOT_IN, l->column);
+		dv_filter  *part = dv_filter_of(any ? DV_IN : DV_NOT_IN, l->column, NULL);
 
 		part->operands = list->operands + i;
 		part->n = Min(most, list->n - i);
@@ -204,7 +204,7 @@ static dv_filter *
 take_chunk(const dv_leaf *l, dv_filter *list, const List *others)
 {
 	dv_bindings *binding = l->binding;
-	dv_filter  *chunk = dv_filter_new(DV_IN, l->column);
+	dv_filter  *chunk = dv_filter_of(DV_IN, l->column, NULL);
 	int			end = binding->first + chunk_length(l, list, binding->first);
 
 	chunk->operands = list->operands + binding->first;
@@ -232,7 +232,7 @@ take_none(const dv_leaf *l, const dv_filter *list)
 		binding->chunk_filter = list;
 	}
 	if (strcmp(l->column->property, binding->relation->primary_id.property) == 0)
-		return dv_filter_new(DV_TRUE, NULL);
+		return dv_filter_of(DV_TRUE, NULL, NULL);
 	return dv_leaf_not_null(l);
 }
 
@@ -330,7 +330,7 @@ dv_list_in(const dv_leaf *l)
 	dv_filter  *list;
 
 	if (l->value->isnull)
-		return dv_filter_new(DV_FALSE, NULL);
+		return dv_filter_of(DV_FALSE, NULL, NULL);
 	list = listed_values(l, &others);
 	if (l->flags & DV_CONDITION_LONG)
 	{
@@ -338,14 +338,14 @@ dv_list_in(const dv_leaf *l)
 			(can_be_parted(others) || (list->n == 0 && are_ranges(others))))
 			return take_none(l, list);
 		if (chunk_length(l, list, 0) < list->n)
-			return can_be_parted(others) ? take_chunk(l, list, others) : dv_filter_new(DV_TRUE, NULL);
+			return can_be_parted(others) ? take_chunk(l, list, others) : dv_filter_of(DV_TRUE, NULL, NULL);
 		if (list->n == 0 && list_length(others) > CHUNK_LISTED)
 			return take_range_chunk(l, others);
 	}
 	else if (!(l->flags & DV_CONDITION_EXACT) &&
 			 (list->n > (has_in(l) ? DV_SMALL_IN : CHUNK_LISTED) ||
 			  list_length(others) > CHUNK_LISTED || chunk_length(l, list, 0) < list->n))
-		return dv_filter_new(DV_TRUE, NULL);
+		return dv_filter_of(DV_TRUE, NULL, NULL);
 	/* further requests need the list of ranges */
 	return dv_filter_join(DV_OR, lcons(list_filter(l, list, true), list_copy(others)));
 }
@@ -360,14 +360,14 @@ dv_list_not_in(const dv_leaf *l)
 	bool		null;
 
 	if (l->value->isnull)
-		return dv_filter_new(DV_FALSE, NULL);
+		return dv_filter_of(DV_FALSE, NULL, NULL);
 	if (ArrayGetNItems(ARR_NDIM(DatumGetArrayTypeP(l->value->value)),
 					   ARR_DIMS(DatumGetArrayTypeP(l->value->value))) == 0)
-		return dv_filter_new(DV_TRUE, NULL);
+		return dv_filter_of(DV_TRUE, NULL, NULL);
 	list = gather(l, equalities(l, &null), &others);
 	/* a comparison with NULL is never true */
 	if (null)
-		return dv_filter_new(DV_FALSE, NULL);
+		return dv_filter_of(DV_FALSE, NULL, NULL);
 	parts = list_make1(list_filter(l, list, false));
 	/* times must lie outside of each listed second; doubles are checked locally */
 	foreach(lc, others)
@@ -388,6 +388,15 @@ dv_list_not_in(const dv_leaf *l)
 	return dv_filter_join(DV_AND, lappend(parts, dv_leaf_not_null(l)));
 }
 
+static bool
+is_in_chunk(const dv_bindings *binding, const char *text)
+{
+	dv_operand	key = {.text = text};
+
+	return bsearch(&key, binding->chunk_filter->operands, binding->chunk_filter->n,
+				   sizeof(dv_operand), compare_operands) != NULL;
+}
+
 bool
 dv_list_contains(dv_bindings *binding, Datum value)
 {
@@ -401,15 +410,7 @@ dv_list_contains(dv_bindings *binding, Datum value)
 		return binding->ranges != NIL &&
 			bsearch(start_of(filter), list_head(binding->ranges), list_length(binding->ranges),
 					sizeof(ListCell), compare_start) != NULL;
-	return filter->kind == DV_EQ &&
-		bsearch(&filter->operands[0], binding->chunk_filter->operands, binding->chunk_filter->n,
-				sizeof(dv_operand), compare_operands) != NULL;
-}
-
-static int
-compare_text(const void *key, const void *operand)
-{
-	return strcmp(key, ((const dv_operand *) operand)->text);
+	return filter->kind == DV_EQ && is_in_chunk(binding, filter->operands[0].text);
 }
 
 bool
@@ -418,6 +419,5 @@ dv_list_requested(const dv_bindings *binding, const char *text)
 	/* only the first part of the list contains texts of blanks: see can_be_parted() */
 	if (text[strspn(text, " ")] == '\0')
 		return binding->first == 0;
-	return bsearch(text, binding->chunk_filter->operands, binding->chunk_filter->n,
-				   sizeof(dv_operand), compare_text) != NULL;
+	return is_in_chunk(binding, text);
 }

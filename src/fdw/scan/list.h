@@ -25,7 +25,6 @@ typedef struct dv_leaf
 } dv_leaf;
 
 /* bind.c */
-extern dv_filter *dv_filter_new(dv_filter_kind kind, const dv_column *column);
 extern dv_filter *dv_leaf_compare(const dv_leaf *l, dv_filter_kind kind, const char *operand);
 extern dv_filter *dv_leaf_not_null(const dv_leaf *l);
 
