@@ -1,5 +1,5 @@
 # throttles.pl
-# Throttles of parts of a $batch, logs and errors about throttles,
+#		Throttles of parts of a $batch, logs and errors about throttles,
 #		and which answers count as successes.
 #
 # SPDX-License-Identifier: PostgreSQL
