@@ -1,5 +1,5 @@
 --
--- ANALYZE of foreign tables, and what EXPLAIN ANALYZE says about throttles.
+-- ANALYZE of foreign tables, and throttles in EXPLAIN ANALYZE.
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
@@ -28,7 +28,7 @@ CREATE FOREIGN TABLE account (
 ) SERVER analyze_crm OPTIONS (entity_set 'accounts', page_size '1000');
 ALTER FOREIGN TABLE account DROP COLUMN gone;
 
--- a table that is read whole: its rows are counted, its figures are right
+-- a table that is read completely: its rows are counted, its statistics are correct
 ANALYZE account;
 SELECT reltuples, relpages > 10 AS weighs FROM pg_class WHERE oid = 'account'::regclass;
 CREATE TEMP TABLE copied AS SELECT id, name, employees, industrycode, industry FROM account;
@@ -38,7 +38,7 @@ SELECT attname, f.null_frac = c.null_frac AS nulls, f.n_distinct = c.n_distinct 
 FROM pg_stats f JOIN pg_stats c USING (attname)
 WHERE f.tablename = 'account' AND c.tablename = 'copied' ORDER BY 1;
 SELECT null_frac FROM pg_stats WHERE tablename = 'account' AND attname = 'picture';
--- plans know it
+-- plans use them
 EXPLAIN SELECT name FROM account WHERE id = '00000000-0000-0000-0000-000000000001';
 
 -- a table that is too large for that: a bounded number of rows, none of them twice
@@ -52,26 +52,26 @@ SELECT :asked <= 35 AS few, :ranges BETWEEN 2 AND 31 AS spread, :images AS image
 SELECT reltuples FROM pg_class WHERE oid = 'account'::regclass;
 SELECT null_frac, n_distinct FROM pg_stats WHERE tablename = 'account' AND attname = 'id';
 
--- the service counts too few: the table is read on
+-- the service's count is too low: the table is read further
 \set told `curl -s -o /dev/null "$DVSIM_URL/_dvsim/faults" -d '[{"path":"RetrieveTotalRecordCount","times":2,"status":200,"body":{"EntityRecordCountCollection":{"Values":[0]}}}]'`
 ANALYZE account;
 \set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
 SELECT reltuples BETWEEN 620 AND 1200 AS more FROM pg_class WHERE oid = 'account'::regclass;
 SELECT null_frac, n_distinct FROM pg_stats WHERE tablename = 'account' AND attname = 'id';
--- or it does not tell the number of rows, which are then counted
+-- or it does not return the number of rows, which are then counted
 \set told `curl -s -o /dev/null "$DVSIM_URL/_dvsim/faults" -d '[{"path":"RetrieveTotalRecordCount","times":2,"status":404,"code":"0x80060888","message":"Resource not found for the segment"}]'`
 ANALYZE account;
 \set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
 SELECT reltuples FROM pg_class WHERE oid = 'account'::regclass;
 
--- ids of elastic tables are in another order: the first rows, and the service's count
+-- ids of elastic tables have another order: the first rows, and the service's count
 CREATE FOREIGN TABLE new_reading (new_readingid uuid, partitionid text)
   SERVER analyze_crm OPTIONS (entity_set 'new_readings', table_type 'elastic');
 ANALYZE new_reading;
 SELECT reltuples FROM pg_class WHERE oid = 'new_reading'::regclass;
 SELECT null_frac, n_distinct FROM pg_stats WHERE tablename = 'new_reading' AND attname = 'new_readingid';
 
--- of a virtual table the first rows are all there is to see
+-- for a virtual table, only the first rows are read
 CREATE FOREIGN TABLE seen (accountid uuid)
   SERVER analyze_crm OPTIONS ("table" 'account', entity_set 'accounts', table_type 'virtual');
 ANALYZE seen;
@@ -96,7 +96,7 @@ ANALYZE account;
 RESET statement_timeout;
 \set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
 
--- throttles are told
+-- throttles are reported
 \set told `curl -s -o /dev/null "$DVSIM_URL/_dvsim/faults" -d '[{"path":"/accounts","times":2,"status":429,"code":"0x80072322","message":"slow down","retry_after":0}]'`
 SELECT pg_temp.explain('ANALYZE', $$SELECT name FROM account WHERE employees > 2147483646$$);
 \set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`

@@ -1,5 +1,5 @@
--- Several foreign tables below one Append: which of them are read at the same
--- time.  Nothing is asked for here; test/t/read/append.pl reads.
+-- Several foreign tables below one Append: which of them are read
+-- concurrently.  No rows are read in this file; test/t/read/append.pl reads.
 \set ECHO errors
 \getenv srcdir PG_ABS_SRCDIR
 \set file :srcdir '/sql/include/explain.sql'
@@ -25,7 +25,7 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT label FROM sales_open WHERE state = 0 UNION 
 EXPLAIN (COSTS OFF) SELECT DISTINCT label FROM (SELECT label FROM sales UNION ALL SELECT label FROM parent) s LIMIT 3;
 EXPLAIN (COSTS OFF) (SELECT label FROM sales_open LIMIT 3) UNION ALL (SELECT label FROM child LIMIT 3);
 
--- one after the other: in the order of a key, counts, and what is asked not to be
+-- sequentially: in the order of a key, counts, and if requested
 EXPLAIN (COSTS OFF) SELECT odds FROM sales ORDER BY odds LIMIT 3;
 SELECT pg_temp.explain('VERBOSE', $$SELECT max(odds) FROM sales$$);
 EXPLAIN (COSTS OFF) SELECT DISTINCT odds FROM sales LIMIT 3;
@@ -34,7 +34,7 @@ SET enable_async_append = off;
 EXPLAIN (COSTS OFF) SELECT label FROM sales;
 RESET enable_async_append;
 
--- partition by partition: clauses of the join are those of partitions, too
+-- partition by partition: clauses of the join apply to partitions as well
 CREATE TABLE wanted (id uuid, label text, state integer) PARTITION BY LIST (state);
 CREATE TABLE wanted_open PARTITION OF wanted FOR VALUES IN (0);
 CREATE TABLE wanted_won PARTITION OF wanted FOR VALUES IN (1);

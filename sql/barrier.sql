@@ -1,5 +1,5 @@
--- What row security and security barriers hide: functions of the user must not see it, whatever the plan,
--- and no clause that could tell of it goes to the service.
+-- Row security and security barriers: user functions must not see hidden rows, in any plan,
+-- and no clause that could reveal them is sent to the service.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
@@ -34,14 +34,14 @@ CREATE TABLE k (i integer, d numeric, s text);
 INSERT INTO k VALUES (1, 1.5, 'abc'), (2, 2.5, 'ABC'), (6, 6.5, 'xyz');
 ANALYZE k;
 
--- a function of the user that costs next to nothing and remembers what it is given
+-- a user function that costs next to nothing and records its arguments
 CREATE TABLE seen (what text);
 CREATE FUNCTION leak(what text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 SECURITY DEFINER AS $$
 BEGIN
   INSERT INTO barrier.seen VALUES (what);
   RETURN true;
 END $$;
--- what is asked of the service, what is checked here in which order, the number of rows, and what leaked
+-- the request, the local filter in its order, the number of rows, and the leaks
 CREATE FUNCTION try(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
   line text;
@@ -74,7 +74,7 @@ SELECT try($$SELECT n FROM parent WHERE leak(s)$$);
 RESET enable_async_append;
 SELECT try($$SELECT n FROM parent WHERE leak(s) ORDER BY i LIMIT 1$$);
 SELECT try($$SELECT count(*) FROM parent WHERE leak(s)$$);
--- a leakproof condition of the user is asked, any other is not: LIKE, numeric comparisons
+-- a leakproof user condition is sent, any other is not: LIKE, numeric comparisons
 SELECT try($$SELECT n FROM parent WHERE s = 'ABC' AND i < 50$$);
 SELECT try($$SELECT n FROM parent WHERE s LIKE 'x%' AND i < 50$$);
 SELECT try($$SELECT n FROM parent WHERE d > 1 AND i = 6$$);
@@ -140,7 +140,7 @@ SELECT try($$DELETE FROM locally USING k WHERE locally.d = k.d AND leak(locally.
 RESET ROLE;
 
 --
--- Without barriers, all goes to the service, and what is expensive comes last
+-- Without barriers, everything is sent to the service, and expensive clauses come last
 --
 CREATE FUNCTION slow(what text) RETURNS boolean LANGUAGE plpgsql COST 100000 AS 'BEGIN RETURN leak(what); END';
 SELECT try($$SELECT n FROM child WHERE slow(s) AND s LIKE 'x%' AND d > 1$$);
@@ -149,7 +149,7 @@ SELECT try($$SELECT n FROM child WHERE slow(s) AND s LIKE 'a%' AND right(s, 1) =
 SELECT try($$UPDATE child SET n = n || '.' WHERE slow(s) AND s = 'abc'$$);
 
 --
--- Values that are not understood are read before it is known that their rows are hidden
+-- Malformed values are read before it is known that their rows are hidden
 --
 CREATE FOREIGN TABLE odd (id uuid OPTIONS ("column" 'new_alltypesid'), i integer OPTIONS ("column" 'new_integer'),
   number integer OPTIONS ("column" 'new_text', type 'integer'), network cidr OPTIONS ("column" 'new_text', type 'string'),

@@ -1,5 +1,5 @@
 --
--- What is noted of runs, copies, conflicts, rejects, and application users, and for how long.
+-- Records of runs, copies, conflicts, rejects, and application users, and how long they are kept.
 --
 \set VERBOSITY terse
 \set SHOW_CONTEXT never
@@ -21,16 +21,16 @@ INSERT INTO books_dv.task (subject) SELECT 'task ' || i FROM generate_series(1, 
 CREATE VIEW pg_temp.last_run AS
   SELECT operation, status, rows_read, rows_compared, sent, rejected, conflicts, phase FROM dataverse.runs ORDER BY id DESC LIMIT 1;
 
--- Copies are in step when a run has ended, rather than when it began.
+-- Copies are in step as of the end of a run, not of its beginning.
 CALL dataverse.pull('books_dv.account', 'books.account');
 CALL dataverse.pull('books_dv.task', 'books.task');
 SELECT s.target, s.succeeded_at = r.ended_at AS at_its_end FROM dataverse.sync_state AS s JOIN dataverse.runs AS r USING (target) ORDER BY 1;
--- What has changed since is known only once all rows have been read.
+-- Concurrent changes are known only once all rows have been read.
 SELECT lag FROM dataverse.sync_state WHERE target = 'books.account';
 UPDATE dataverse.copies SET phase = 'backfill' WHERE target = 'books.account';
 SELECT lag FROM dataverse.sync_state WHERE target = 'books.account';
 UPDATE dataverse.copies SET phase = 'current' WHERE target = 'books.account';
--- Without change tracking, all rows are compared once a day, and otherwise those above an earlier version are read.
+-- Without change tracking, all rows are compared once a day; otherwise those above an earlier version are read.
 UPDATE dataverse.copies SET compared_at = compared_at - interval '23 hours',
   marked_at = ARRAY(SELECT m - interval '10 minutes' FROM unnest(marked_at) AS m);
 CALL dataverse.pull('books_dv.task', 'books.task');
@@ -41,7 +41,7 @@ SELECT * FROM pg_temp.last_run;
 CALL dataverse.pull('books_dv.account', 'books.account');
 SELECT * FROM pg_temp.last_run;
 
--- Ids that a comparison has found, and that were lost with a part of a dump, do not look like rows that are gone.
+-- Ids that a comparison has found, and that were lost with a part of a dump, do not look like deleted rows.
 ALTER SERVER books OPTIONS (ADD page_size '10');
 UPDATE dataverse.copies SET phase = 'compare', ids = 0 WHERE target = 'books.account';
 SELECT id AS copy FROM dataverse.copies WHERE target = 'books.account' \gset
@@ -61,7 +61,7 @@ SELECT dataverse.copy_lock(:copy, false);
 SELECT dataverse.copy_lock(:copy, false);
 SELECT dataverse.copy_lock(:copy, false), dataverse.run_unlock(), dataverse.run_unlock();
 
--- Runs are kept for 30 days; those of copies go with the next run of the same copy, those of pushes with the next push.
+-- Runs are kept for 30 days; those of copies are deleted by the next run of the same copy, those of pushes by the next push.
 CALL dataverse.push('SELECT ''pushed'' AS subject', 'books_dv.task');
 UPDATE dataverse.run_log SET started_at = started_at - interval '29 days';
 UPDATE dataverse.run_log SET started_at = started_at - interval '2 days' WHERE push IS NOT NULL OR copy = (SELECT id FROM dataverse.copies WHERE target = 'books.task');
@@ -82,7 +82,7 @@ RESET statement_timeout;
 SELECT target, status, sqlstate FROM dataverse.runs WHERE target LIKE 'books_all.%' ORDER BY 1;
 SELECT dataverse.forget_copy('books_all.account');
 
--- What the table of a copy refuses has one entry, which says when it was refused last, and goes with the copy.
+-- A row that the table of a copy refuses has one entry, with the time of the last refusal, which is deleted with the copy.
 ALTER TABLE books.task ADD CONSTRAINT unfit CHECK (subject <> 'unfit');
 INSERT INTO books_dv.task (subject) VALUES ('unfit');
 CALL dataverse.pull('books_dv.task', 'books.task', on_error => 'continue');
@@ -94,7 +94,7 @@ SELECT dataverse.forget_copy('books.task');
 SELECT count(*) FROM dataverse.rejects;
 DELETE FROM books_dv.task WHERE subject = 'unfit';
 
--- A conflict keeps the time at which it was found, as long as nothing is new.
+-- A conflict keeps the time at which it was found, until it changes.
 CALL dataverse.sync('books_dv.account', 'books.account');
 UPDATE books.account SET name = 'ours' WHERE accountnumber = '1';
 UPDATE books_dv.account SET name = 'theirs' WHERE accountnumber = '1';
@@ -106,7 +106,7 @@ SELECT id = :conflict_id AS same, found_at = :'conflict_found_at' AS found_then,
 UPDATE books_dv.account SET name = 'theirs, too' WHERE accountnumber = '1';
 CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT id = :conflict_id AS same, found_at > :'conflict_found_at' AS found_later, theirs ->> 'name' AS theirs FROM dataverse.conflicts;
--- It can be decided as long as it is one.
+-- It can be resolved as long as it exists.
 SELECT id AS conflict_id FROM dataverse.conflicts \gset
 UPDATE dataverse.pending SET state = 'new';
 SELECT dataverse.resolve(:conflict_id, 'local');
@@ -115,7 +115,7 @@ SELECT dataverse.resolve(:conflict_id, 'local');
 CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT * FROM pg_temp.last_run;
 
--- What is sent in vain is neither in conflict nor forgotten.
+-- An edit that is sent in vain is neither a conflict nor forgotten.
 CREATE FUNCTION books_dv.nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TRIGGER nothing BEFORE UPDATE ON books_dv.account FOR EACH ROW EXECUTE FUNCTION books_dv.nothing();
 UPDATE books.account SET name = 'in vain' WHERE accountnumber = '3';
@@ -128,7 +128,7 @@ CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT * FROM pg_temp.last_run;
 SELECT name FROM books_dv.account WHERE accountnumber = '3';
 
--- Rows that sync sends leave what others have filed of them alone.
+-- Rows that sync sends do not affect rejects filed by others.
 SET dataverse_fdw.on_error = 'continue';
 INSERT INTO books_dv.account (accountid, name) SELECT accountid, 'again' FROM books.account WHERE accountnumber = '2';
 RESET dataverse_fdw.on_error;
@@ -144,7 +144,7 @@ SELECT count(*) FROM dataverse.rejects WHERE row_number = 77;
 UPDATE dataverse.rejected_rows SET pid = pg_backend_pid();
 SELECT dataverse.push_number_rejects(array_agg(id), array_agg(77::bigint), 0) FROM dataverse.rejects;
 SELECT count(*) FROM dataverse.rejects WHERE row_number = 77;
--- To try rows again leaves the settings of the session as they were.
+-- Retrying rows does not change the settings of the session.
 SET dataverse_fdw.insert_mode = 'ignore_duplicates';
 BEGIN;
 SELECT retried FROM dataverse.retry_rejects();
@@ -154,14 +154,14 @@ COMMIT;
 RESET dataverse_fdw.insert_mode;
 DELETE FROM dataverse.rejects;
 
--- Bytes are counted where they belong: rows that are written are sent, and rows that are read are received.
+-- Bytes are counted by direction: written rows are sent, and read rows are received.
 SELECT dataverse.reset_stats('books');
 INSERT INTO books_dv.account (name, description) SELECT 'many', repeat('sent', 250) FROM generate_series(1, 100);
 SELECT bytes_sent > 100000 AS sent, bytes_received < 50000 AS received FROM dataverse.pool WHERE server = 'books';
 SELECT dataverse.reset_stats('books');
 SELECT dataverse.request('books', 'GET', 'accounts') -> 'value' IS NOT NULL AS read;
 SELECT bytes_received > bytes_sent AS received FROM dataverse.pool WHERE server = 'books';
--- Nothing was raised since it was started over.
+-- No error since it was reset.
 SELECT dataverse.reset_pool('books');
 SELECT pg_sleep(0.01);
 SELECT dataverse.request('books', 'GET', 'accounts?$top=1') -> 'value' IS NOT NULL AS read;

@@ -1,4 +1,4 @@
--- Text compared under dataverse.ci_ai: the answer is that of a local table, whatever the plan and whatever was asked.
+-- Text compared under dataverse.ci_ai: the answer is that of a local table, for any plan and any question.
 -- A server without ICU does not have it (collation_1.out).
 \set VERBOSITY terse
 \getenv url DVSIM_URL
@@ -45,7 +45,7 @@ CREATE TABLE local_t AS SELECT n, s, memo FROM t;
 CREATE TABLE k (k text COLLATE dataverse.ci_ai);
 INSERT INTO k SELECT DISTINCT s COLLATE "C" FROM local_t UNION SELECT unnest(ARRAY['KÍWI', E'\x01kiwi', 'JOHN SMITH', 'zzz', repeat('x', 3000), ' ']);
 
--- what is asked, and what is checked here
+-- the request, and the local filter
 SELECT pg_temp.explain('VERBOSE', 'SELECT n FROM t WHERE s = ''kiwi''');
 SELECT l FROM unnest(ARRAY[$$s = 'Müller-&/@_+#''1'$$, $$s = 'John Smith'$$, $$s = 'a...'$$, $$s = '😀'$$, $$s = ''$$, $$s = E'\x01kiwi'$$,
     $$s = repeat('é', 300)$$, $$s IN ('kiwi', 'Müller', 'John Smith')$$, $$s IN ('kiwi', ' ')$$, $$s <> 'kiwi'$$, $$s NOT IN ('kiwi', 'x')$$,

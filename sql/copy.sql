@@ -1,4 +1,4 @@
--- COPY: batches larger than its buffer, triggers, what cannot be written.
+-- COPY: batches larger than its buffer, triggers, read-only columns.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
@@ -26,7 +26,7 @@ c2	\N
 c3	3
 \.
 SELECT name, employees, statecode FROM account ORDER BY name COLLATE "C";
--- all columns: what is null is left to the service
+-- all columns: nulls are left to the service
 COPY account FROM stdin;
 \N	all	1.50	\N	\N	\N	\N	\N	\N	\N	\N
 \.

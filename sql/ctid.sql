@@ -15,7 +15,7 @@ CREATE FOREIGN TABLE contact (contactid uuid, fullname text, lastname text, pare
 INSERT INTO account (name, employees) SELECT format('a%s', n), n % 10 FROM generate_series(1, 30) n;
 INSERT INTO contact (lastname) SELECT format('c%s', n) FROM generate_series(1, 5) n;
 
--- each row has its own, the same one each time, in scans of all kinds
+-- each row has its own, the same each time, in scans of all kinds
 SELECT count(*), count(DISTINCT ctid), min((ctid::text::point)[0]) >= 2147483648 AS beyond FROM account;
 CREATE TEMP TABLE seen AS SELECT ctid AS place, name FROM account;
 SELECT count(*) FROM account a JOIN seen s ON a.ctid = s.place WHERE a.name = s.name;
@@ -27,7 +27,7 @@ SELECT count(*) FROM (SELECT ctid, count(*) FROM account GROUP BY ctid HAVING co
 SELECT count(*) FROM (SELECT ctid FROM account ORDER BY ctid LIMIT 7) o;
 COPY (SELECT a.ctid = s.place FROM account a JOIN seen s USING (name) WHERE a.employees = 3) TO STDOUT;
 
--- a row is found by it, and nothing else
+-- a row is found by it, and no other row
 SELECT pg_temp.explain('VERBOSE', $$SELECT name FROM account WHERE ctid = (SELECT place FROM seen WHERE name = 'a7')$$);
 SELECT name FROM account WHERE ctid = (SELECT place FROM seen WHERE name = 'a7');
 SELECT name FROM account WHERE (SELECT place FROM seen WHERE name = 'a7') = ctid AND employees = 8;
@@ -48,12 +48,12 @@ SELECT place AS a9 FROM seen WHERE name = 'a9' \gset
 EXECUTE by_ctid(:'a9');
 EXPLAIN (VERBOSE, COSTS OFF) EXECUTE by_ctid('(0,1)');
 RESET plan_cache_mode;
--- what the session does not know is an error
+-- an unknown ctid is an error
 SELECT name FROM account WHERE ctid = '(4294967295,0)';
 DELETE FROM account WHERE ctid = ANY ('{"(4294967295,1)","(0,1)"}');
 UPDATE account SET employees = 0 FROM (VALUES ('(4294967295,7)'::tid)) v (place) WHERE ctid = v.place;
 
--- no place in a file: conditions that would miss rows
+-- no position in a file: conditions that would miss rows
 SELECT name FROM account WHERE ctid > '(0,1)';
 DELETE FROM account WHERE ctid >= '(0,0)' AND ctid < '(1000,0)';
 SELECT name FROM account WHERE ctid BETWEEN $$(0,0)$$ AND $$(4294967295,1)$$;
@@ -87,7 +87,7 @@ BEGIN
 END $$;
 SELECT employees, count(*) FROM account GROUP BY employees ORDER BY employees;
 SELECT pg_temp.explain('VERBOSE', $$DELETE FROM account WHERE ctid = ANY (ARRAY(SELECT ctid FROM account LIMIT 2))$$);
--- in a table that is believed to be large, these rows are asked for by their ids
+-- in a table that is assumed to be large, these rows are requested by their ids
 ANALYZE account;
 UPDATE pg_class SET reltuples = 1000000 WHERE oid = 'account'::regclass;
 CREATE TEMP TABLE twenty AS SELECT place, name FROM seen LIMIT 20;
@@ -146,7 +146,7 @@ UPDATE placed SET name = 'renamed' WHERE place = :'first_ctid';
 SELECT name, (SELECT b.name FROM account b WHERE b.ctid = a.ctid) AS again FROM account a WHERE name = 'renamed';
 SELECT count(*) FROM account a WHERE EXISTS (SELECT FROM account b WHERE b.ctid = a.ctid AND b.name = a.name) AND employees = 9;
 
--- joins and groups that the service could answer are made here
+-- joins and groups that the service could answer are computed locally
 SELECT pg_temp.explain('VERBOSE', $$SELECT c.lastname, a.ctid FROM contact c JOIN account a ON a.accountid = c.parentcustomerid$$);
 SELECT pg_temp.explain('VERBOSE', $$SELECT count(*) FROM account WHERE ctid = '(0,1)'$$);
 SELECT pg_temp.explain('VERBOSE', $$SELECT ctid, count(*) FROM account GROUP BY ctid$$);
@@ -179,7 +179,7 @@ INSERT INTO tie SELECT accountid, contactid FROM account, contact WHERE name = '
 DELETE FROM tie WHERE ctid IN (SELECT ctid FROM tie LIMIT 2) RETURNING ctid IS NOT NULL AS given;
 SELECT count(*), count(DISTINCT ctid) FROM tie;
 
--- tables that cannot tell their rows apart
+-- tables that cannot distinguish their rows
 CREATE FOREIGN TABLE nameless (name varchar(160)) SERVER ctid_crm OPTIONS ("table" 'account', entity_set 'accounts');
 SELECT ctid FROM nameless;
 SELECT count(*) FROM nameless WHERE ctid = '(0,1)';

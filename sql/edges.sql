@@ -29,10 +29,10 @@ INSERT INTO t (id, n, i, big, d, d10, m, f, t, z, day) VALUES
   ('00000000-0000-0000-0000-000000000002', 'middle', 0, 0, 0, 9999999999.5, 922337203685476.5, 0, '2024-02-29 12:00:00', '2024-02-29 12:00:00', '2024-02-29');
 CREATE TABLE l AS SELECT * FROM t;
 
--- a number is shown with the column's decimal places, however many digits it has
+-- a number is shown with the column's decimal places, whatever its number of digits
 SELECT n, d, d10, plain, m FROM t ORDER BY n;
 
--- as constants and as parameters: where do the answers differ from a local table's?  (t/read/differential asks more)
+-- as constants and as parameters: where do the answers differ from a local table's?  (see also t/read/differential)
 CREATE FUNCTION answer(query text, value text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   result text;
@@ -92,7 +92,7 @@ SELECT n FROM t WHERE t < '294276-12-31 23:59:59'::timestamp AND t > '4714-11-24
 SET TimeZone = 'UTC';
 
 --
--- System columns: tableoid is right, ctid identifies the row (regress/ctid), the others are what postgres_fdw gives for rows that it does not know more about
+-- System columns: tableoid is right, ctid identifies the row (regress/ctid), the others are as in postgres_fdw for unknown rows
 --
 SELECT ctid IS NOT NULL AS ctid, xmin, xmax, cmin, cmax, tableoid::regclass, n FROM t ORDER BY n;
 SELECT n, xmin FROM t WHERE xmin = '0' AND xmax::text = '0' AND cmin = '0' AND cmax = '0' AND tableoid = 't'::regclass AND i = 0;

@@ -1,6 +1,6 @@
 --
--- The extension itself: what CREATE EXTENSION makes, what DROP EXTENSION
--- leaves, and what is refused because it does not exist yet.
+-- The extension itself: the objects that CREATE EXTENSION creates, the
+-- remainder after DROP EXTENSION, and refusals of missing features.
 --
 \set VERBOSITY default
 
@@ -13,7 +13,7 @@ SELECT v.extension = e.extversion AS same_version,
 FROM pg_extension e, dataverse.version() v
 WHERE e.extname = 'dataverse_fdw';
 
--- everybody may ask
+-- any role may ask
 CREATE ROLE regress_dataverse;
 SET ROLE regress_dataverse;
 SELECT count(*) FROM dataverse.version();
@@ -50,13 +50,13 @@ WHERE c.relnamespace = 'dataverse'::regnamespace AND c.relkind = 'v' AND col_des
   AND obj_description(c.oid, 'pg_class') !~ 'use the view|for dataverse'
 ORDER BY 1, a.attnum;
 
--- the function of that name in pg_catalog is left alone
+-- the function of that name in pg_catalog is not affected
 SELECT obj_description('pg_catalog.version()'::regprocedure, 'pg_proc');
 
 -- it stays in its schema
 ALTER EXTENSION dataverse_fdw SET SCHEMA public;
 
--- what does not exist yet is refused, and nothing pretends to have happened
+-- missing features are refused, without side effects
 CREATE SERVER crm FOREIGN DATA WRAPPER dataverse_fdw
   OPTIONS (url 'https://contoso.crm.dynamics.com');
 CREATE USER MAPPING FOR CURRENT_USER SERVER crm
@@ -71,7 +71,7 @@ COPY account FROM stdin;
 \.
 ANALYZE account;
 
--- DROP takes along what hangs on it, and only when told to
+-- DROP removes dependent objects, and only if requested
 \set VERBOSITY terse
 SET client_min_messages = warning;
 DROP EXTENSION dataverse_fdw;

@@ -20,7 +20,7 @@ SELECT application_user, ok, user_id IS NOT NULL AS user_id,
        dop_hint, abs(extract(epoch FROM clock_skew)) < 5 AS clock_skew, error, hint
 FROM dataverse.test_connection('crm');
 
--- who may: USAGE on the server, and a user mapping
+-- privileges: USAGE on the server, and a user mapping
 CREATE ROLE regress_dataverse;
 SET ROLE regress_dataverse;
 SELECT dataverse.whoami('crm');
@@ -77,7 +77,7 @@ SELECT dataverse.fetchxml('crm', '<fetch><entity name="account"><attribute name=
 SELECT count(coalesce(dataverse.request('crm', 'DELETE', 'accounts(' || (row ->> 'accountid') || ')'), '0'))
 FROM dataverse.fetchxml('crm', '<fetch><entity name="account"><filter><condition attribute="accountnumber" operator="eq" value="F-2"/></filter></entity></fetch>') AS f (row);
 
--- row_count: of the table in Dataverse alone, with the caller's privileges on the foreign table
+-- row_count: only for the table in Dataverse, with the caller's privileges on the foreign table
 CREATE SCHEMA "of functions";
 CREATE FOREIGN TABLE "of functions"."Meter's" (id uuid OPTIONS ("column" 'new_meterid'), n text OPTIONS ("column" 'new_name'))
 SERVER crm OPTIONS ("table" 'new_meter', entity_set 'new_meters');
@@ -127,13 +127,13 @@ SELECT count(*) FROM dataverse.choices('"of functions".kinds', 'state');
 RESET ROLE;
 DROP USER MAPPING FOR regress_dataverse SERVER crm;
 GRANT USAGE ON FOREIGN SERVER crm TO regress_dataverse;
--- where the service does not take RetrieveMetadataChanges, the plain way
+-- if the service does not accept RetrieveMetadataChanges, the plain way
 \! curl -s -X POST "$DVSIM_URL/_dvsim/quirks" -d '["no-metadata-changes"]' >/dev/null
 SELECT * FROM dataverse.choices('"of functions".kinds', 'kinds');
 \! curl -s -X POST "$DVSIM_URL/_dvsim/quirks" -d '[]' >/dev/null
 DROP FOREIGN TABLE "of functions".kinds;
 
--- What the service says, and what SQL says: each fault answers one WhoAmI.
+-- Errors of the service, and the resulting SQL errors: each fault answers one WhoAmI.
 CREATE FUNCTION pg_temp.error_of(id int, OUT state text, OUT message text, OUT hint text)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -176,7 +176,7 @@ SELECT rule ->> 'status' AS status, coalesce(rule ->> 'code', rule ->> 'action',
 FROM fault, LATERAL pg_temp.error_of(id) e
 ORDER BY id;
 
--- every detail; throttles that do not end are asked for once more, as max_throttle_retries says
+-- every detail; endless throttles are retried once, as max_throttle_retries says
 CREATE FUNCTION pg_temp.detail_of(OUT message text, OUT detail text, OUT hint text)
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -193,7 +193,7 @@ SELECT * FROM pg_temp.detail_of();
 SELECT * FROM pg_temp.detail_of();
 \x off
 \set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
--- a write whose outcome is not known is not repeated
+-- a write whose outcome is unknown is not retried
 \setenv FAULTS '[{"action":"reset_after_commit","path":"accounts","method":"POST","times":5}]'
 \set told `curl -s -o /dev/null -X POST "$DVSIM_URL/_dvsim/faults" -d "$FAULTS"`
 DO $$
@@ -205,7 +205,7 @@ END $$;
 \set told `curl -s -o /dev/null -X DELETE "$DVSIM_URL/_dvsim/faults"`
 SELECT count(coalesce(dataverse.request('crm', 'DELETE', 'accounts(' || (row ->> 'accountid') || ')'), '0'))
 FROM dataverse.fetchxml('crm', '<fetch><entity name="account"><filter><condition attribute="accountnumber" operator="eq" value="F-3"/></filter></entity></fetch>') AS f (row);
--- what can be read of a wrong secret, and what not
+-- what an error reveals about a wrong secret
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_secret 'hush hush');
 SELECT application_user, ok, regexp_replace(error, 'Trace ID.*', '…') AS error, hint
 FROM dataverse.test_connection('crm');
@@ -215,7 +215,7 @@ ALTER SERVER crm OPTIONS (SET url 'http://127.0.0.1:1');
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (DROP client_id, DROP client_secret, ADD access_token 'hush-hush');
 SELECT ok, regexp_replace(error, 'after [0-9]+ ms.*', '…') AS error, hint FROM dataverse.test_connection('crm');
 
--- a name that no resolver has to be asked for
+-- a name that needs no resolver
 SELECT format('https://%s.invalid', repeat('x', 64)) AS nowhere \gset
 ALTER SERVER crm OPTIONS (SET url :'nowhere', SET max_retries '0');
 SELECT error, hint FROM dataverse.test_connection('crm');

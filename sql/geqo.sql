@@ -1,5 +1,5 @@
--- Queries with so many tables that GEQO plans them: it builds joins in memory that it
--- frees after each attempt, and nothing that the planner keeps may lie there.  The
+-- Queries with enough tables for GEQO: it builds joins in memory that it
+-- frees after each attempt, where nothing that the planner keeps may be allocated.  The
 -- results are those of local tables.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
@@ -19,7 +19,7 @@ CREATE TABLE geqo_here.account AS SELECT * FROM geqo_dv.account;
 ANALYZE geqo_here.account;
 ANALYZE geqo_here.contact;
 
--- Which tables of a query are foreign: all, one of them, or every other one.
+-- The tables of a query that are foreign: all, one of them, or every other one.
 CREATE FUNCTION pg_temp.place(kind text, i int, tables int) RETURNS text LANGUAGE sql AS $$
   SELECT CASE WHEN kind = 'all' OR kind = 'one' AND i = 1 + tables / 2 OR kind = 'every other' AND i % 2 = 1
     THEN 'geqo_dv' ELSE 'geqo_here' END $$;
@@ -38,7 +38,7 @@ CREATE FUNCTION pg_temp.query(kind text, tables int, way int) RETURNS text LANGU
                  WHEN 2 THEN ' WHERE t1.fullname > ''F''' ELSE '' END
   FROM generate_series(1, tables) i $$;
 
--- Asks such queries, each with another seed of GEQO, and shows those whose results are not those of local tables.
+-- Runs such queries, each with another seed of GEQO, and shows those whose results are not those of local tables.
 CREATE FUNCTION pg_temp.compare(fewest int DEFAULT 3, OUT asked bigint, OUT with_rows bigint, OUT differing text) LANGUAGE plpgsql AS $$
 DECLARE
   tables int;
@@ -62,11 +62,11 @@ BEGIN
   END LOOP;
 END $$;
 
--- by default, GEQO plans what has twelve tables
+-- by default, GEQO plans queries with twelve tables
 SELECT * FROM pg_temp.compare(12);
 SET geqo_threshold = 2;
 SELECT * FROM pg_temp.compare();
--- all tables of a query in one search, whatever it takes
+-- all tables of a query in one search, at any cost
 SET join_collapse_limit = 14;
 SET from_collapse_limit = 14;
 SELECT * FROM pg_temp.compare();

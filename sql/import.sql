@@ -9,7 +9,7 @@ CREATE USER MAPPING FOR CURRENT_USER SERVER crm
   OPTIONS (client_id 'app1', client_secret 'secret1');
 CREATE SCHEMA dv;
 
--- what was imported, without the names that are as they are there
+-- the imported columns, without names that are unchanged
 CREATE VIEW columns AS
   SELECT c.relnamespace::regnamespace::text AS schema, c.relname AS "table", a.attnum,
          a.attname AS "column", format_type(a.atttypid, a.atttypmod) AS type,
@@ -34,14 +34,14 @@ WHERE "table" = 'new_account_contact' ORDER BY attnum;
 SELECT "column", type, options FROM columns
 WHERE "table" = 'task' AND ("column" LIKE 'regarding%' OR "column" LIKE 'owner%') ORDER BY attnum;
 
--- a column that lives in another table has no length that could be relied on
+-- a column that lives in another table has no reliable length
 SELECT "column", type FROM columns
 WHERE "table" = 'account' AND "column" IN ('name', 'address1_city') ORDER BY attnum;
 
--- a promise that the service does not make is not made here
+-- a guarantee that the service does not give is not declared
 SELECT count(*) AS columns, count(*) FILTER (WHERE attnotnull) AS not_null FROM columns;
 
--- ids that are made here have a default
+-- generated ids have a default
 SELECT d.adrelid::regclass AS "table", a.attname AS "column", pg_get_expr(d.adbin, d.adrelid) AS "default"
 FROM pg_attrdef d JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
 WHERE d.adrelid IN (SELECT ftrelid FROM pg_foreign_table) ORDER BY d.adrelid::regclass::text COLLATE "C";
@@ -53,10 +53,10 @@ WHERE "table" = 'account'
   AND "column" IN ('accountid', 'emailaddress1', 'accountcategorycode', 'creditonhold', 'owneridtype')
 ORDER BY attnum;
 
--- nothing has changed since
+-- no change since then
 SELECT * FROM dataverse.import_diff('dv');
 
--- the rest of what there is
+-- the remaining tables
 IMPORT FOREIGN SCHEMA dataverse
   EXCEPT (account, task, new_meter, new_reading, new_account_contact, systemuser, new_alltypes)
   FROM SERVER crm INTO dv;
@@ -71,7 +71,7 @@ SELECT string_agg(relname, ' ' ORDER BY relname COLLATE "C") AS tables
 FROM pg_class WHERE relnamespace = 'energy'::regnamespace;
 DROP SCHEMA energy CASCADE;
 
--- some of them; the service does not care about case
+-- some of them; the service ignores case
 CREATE SCHEMA energy;
 IMPORT FOREIGN SCHEMA "New_Energy" LIMIT TO (new_meter, task) FROM SERVER crm INTO energy;
 IMPORT FOREIGN SCHEMA new_energy EXCEPT (new_meter, account, contact) FROM SERVER crm INTO energy;
@@ -79,14 +79,14 @@ SELECT string_agg(relname, ' ' ORDER BY relname COLLATE "C") AS tables
 FROM pg_class WHERE relnamespace = 'energy'::regnamespace;
 DROP SCHEMA energy CASCADE;
 
--- what is not there
+-- missing tables
 CREATE SCHEMA other;
 IMPORT FOREIGN SCHEMA nowhere FROM SERVER crm INTO other;
 IMPORT FOREIGN SCHEMA "it's" FROM SERVER crm INTO other;
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (acount, nothing_like_it) FROM SERVER crm INTO other;
 SELECT count(*) FROM columns WHERE schema = 'other';
 
--- labels, and columns that cannot be written left out
+-- without labels and read-only columns
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (opportunity) FROM SERVER crm INTO other
   OPTIONS (import_labels 'on', import_readonly 'off', import_comments 'off');
 SELECT "column", type, options FROM columns WHERE schema = 'other' ORDER BY attnum;
@@ -101,7 +101,7 @@ ALTER FOREIGN TABLE other.contact DROP lastname;
 SELECT drift, there, statement FROM dataverse.import_diff('other');
 DROP FOREIGN TABLE other.contact;
 
--- a type that is shorter than there
+-- a type that is shorter than in Dataverse
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account) FROM SERVER crm INTO other;
 ALTER FOREIGN TABLE other.account ALTER sic TYPE varchar(5);
 SELECT column_name, statement FROM dataverse.import_diff('other') WHERE column_name = 'sic';
@@ -110,7 +110,7 @@ SELECT column_name, statement FROM dataverse.import_diff('other') WHERE column_n
 IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO other OPTIONS (import_label 'on');
 IMPORT FOREIGN SCHEMA dataverse FROM SERVER crm INTO other OPTIONS (import_labels 'perhaps');
 
--- what has drifted, each way, and the statements that put it right
+-- all kinds of drift, and the statements that repair it
 DROP FOREIGN TABLE dv.team;
 CREATE FOREIGN TABLE dv.gone (goneid uuid) SERVER crm;
 CREATE FOREIGN TABLE dv.by_hand (accountid uuid, name varchar(160), parent uuid OPTIONS (column 'parentaccountid'))
@@ -129,13 +129,13 @@ SELECT string_agg(statement, ';') AS repair FROM dataverse.import_diff('dv') \gs
 :repair;
 SELECT * FROM dataverse.import_diff('dv');
 
--- tables that were never wanted are not new, unless asked for
+-- tables that were not imported are new only on request
 SELECT foreign_table, drift FROM dataverse.import_diff('other');
 SELECT count(*) FROM dataverse.import_diff('other', true) WHERE drift = 'new table';
 SELECT * FROM dataverse.import_diff('nowhere');
 SELECT * FROM dataverse.import_diff(NULL);
 
--- it takes the right to use the server
+-- it requires the privilege to use the server
 CREATE ROLE regress_dataverse;
 SET ROLE regress_dataverse;
 SELECT * FROM dataverse.import_diff('other');

@@ -31,12 +31,12 @@ SELECT name, employees, statecode, statuscode, ownertype, accountid IS NOT NULL 
 INSERT INTO account (name, revenue) SELECT 'row ' || i, i FROM generate_series(1, 25) i;
 SELECT count(*), sum(revenue) FROM account;
 SELECT pg_temp.explain('ANALYZE', $$INSERT INTO account (name) SELECT 'more' FROM generate_series(1, 25) i$$);
--- what cannot be written
+-- read-only columns
 INSERT INTO account (name, createdon) VALUES ('x', now());
 INSERT INTO account (name, industry) VALUES ('x', 'y');
 INSERT INTO account (name, createdon) VALUES ('null will do', NULL);
 DELETE FROM account;
--- statements that name all columns leave out nulls of those that cannot be written
+-- statements that name all columns omit nulls of read-only columns
 PREPARE all_columns AS INSERT INTO account (name, createdon, industry, ownertype) VALUES ($1, $2, $3, NULL);
 SET plan_cache_mode = force_generic_plan;
 EXECUTE all_columns('null', NULL, NULL);
@@ -60,12 +60,12 @@ INSERT INTO account (name, createdon) SELECT name, created FROM (VALUES ('v', NU
 SET dataverse_fdw.on_error = 'continue';
 INSERT INTO account (name, createdon) VALUES ('kept', NULL), ('filed', '2024-01-01') RETURNING name;
 RESET dataverse_fdw.on_error;
--- nothing of a row is unknown in an UPDATE, so that a null is meant as such
+-- in an UPDATE, all columns of a row are known, so null means null
 UPDATE account SET createdon = NULL;
 SELECT name, industrycode FROM account ORDER BY name COLLATE "C";
 DELETE FROM account;
 
--- ids: given, made here in the order of SQL Server, or left to the service
+-- ids: given, generated in the order of SQL Server, or left to the service
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'given'), (NULL, 'made') RETURNING name, accountid = '00000000-0000-0000-0000-00000000000a' AS given;
 INSERT INTO account (name) SELECT 'id ' || i FROM generate_series(1, 30) i;
 SELECT bool_and(ord > before) AS ascending FROM (SELECT ord, lag(ord) OVER (ORDER BY n) AS before FROM (SELECT substr(name, 4)::int AS n, (substr(accountid::text, 25) || substr(accountid::text, 20, 4)) COLLATE "C" AS ord FROM account WHERE name LIKE 'id %') a) s;
@@ -76,14 +76,14 @@ SELECT count(DISTINCT accountid) FROM account WHERE name = 'theirs';
 ALTER FOREIGN TABLE account OPTIONS (DROP generate_ids);
 DELETE FROM account;
 
--- a row cannot be made inactive: that follows
+-- a row cannot be created inactive: an update follows
 INSERT INTO account (name, statecode, statuscode) VALUES ('active', 0, 1), ('inactive', 1, 2), ('by default', NULL, NULL), ('inactive, status by default', 1, NULL);
 SELECT name, statecode, statuscode FROM account ORDER BY name COLLATE "C";
 INSERT INTO account (name, statecode, statuscode) SELECT 'many', i % 2, i % 2 + 1 FROM generate_series(1, 35) i;
 SELECT statecode, statuscode, count(*) FROM account WHERE name = 'many' GROUP BY 1, 2 ORDER BY 1;
 DELETE FROM account;
 
--- RETURNING: what is known here, and what is read back
+-- RETURNING: known values, and values that are read back
 INSERT INTO account (name, revenue) VALUES ('r1', 1), ('r2', NULL) RETURNING name, revenue, accountid IS NOT NULL AS id;
 INSERT INTO account (name, industrycode) VALUES ('r3', 1) RETURNING name, industry, statecode, ownertype, createdon IS NOT NULL AS created, tableoid::regclass;
 WITH i AS (INSERT INTO account (name) VALUES ('cte') RETURNING accountid) SELECT count(*), count(accountid) FROM i;
@@ -126,7 +126,7 @@ DROP TRIGGER b ON account;
 DROP TRIGGER s ON account;
 DROP FUNCTION insert_trigger;
 DELETE FROM account;
--- they may give a row its id, and nothing to columns that cannot be written
+-- they may set the id of a row, but no read-only columns
 CREATE FUNCTION insert_before() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   NEW.accountid := '00000000-0000-0000-0000-0000000000ab';
@@ -147,7 +147,7 @@ INSERT INTO account (name, ownertype) VALUES ('x', 'team');
 INSERT INTO account (name, ownertype) VALUES ('x', NULL);
 DELETE FROM account;
 
--- views: what they do not allow is not even sent
+-- views: rows that they forbid are not even sent
 CREATE VIEW insert_view AS SELECT name, employees FROM account WHERE employees > 10 WITH CHECK OPTION;
 INSERT INTO insert_view VALUES ('v1', 11);
 \set VERBOSITY terse
@@ -200,7 +200,7 @@ INSERT INTO account (name) VALUES ('rolled back');
 ROLLBACK TO s;
 COMMIT;
 SELECT count(*) FROM account WHERE name = 'rolled back';
--- one report for each rollback, however many subtransactions it ends
+-- one report for each rollback, whatever the number of subtransactions
 BEGIN;
 INSERT INTO account (name) VALUES ('outside');
 SAVEPOINT a;

@@ -1,4 +1,4 @@
--- Writes that others depend on: CTEs, functions and triggers within one statement.
+-- Writes that others depend on: CTEs, functions, and triggers within one statement.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
@@ -23,21 +23,21 @@ CREATE FOREIGN TABLE meter (
   parentid uuid OPTIONS ("column" 'new_parentid', type 'lookup', target 'new_meter', target_set 'new_meters', navigation 'new_ParentId')
 ) SERVER interplay_crm OPTIONS (table 'new_meter', entity_set 'new_meters', batch_size '1');
 
--- rows that come from WITH are there before those that refer to them
+-- rows written by WITH exist before those that refer to them
 WITH a AS (INSERT INTO account (name) SELECT 'a' || i FROM generate_series(1, 25) i RETURNING accountid, name)
 INSERT INTO meter (name, accountid) SELECT name, accountid FROM a;
 WITH a AS (INSERT INTO account (name) SELECT 'b' || i FROM generate_series(1, 25) i RETURNING accountid, name),
   p AS (INSERT INTO meter (name, accountid) SELECT name, accountid FROM a RETURNING meterid, name)
 INSERT INTO meter (name, parentid) SELECT name, meterid FROM p;
 SELECT count(*), count(accountid), count(parentid) FROM meter;
--- batches of the former are full all the same
+-- batches of the former are full nevertheless
 SELECT pg_temp.explain('ANALYZE', $$
 WITH a AS (INSERT INTO account (name) SELECT 'c' || i FROM generate_series(1, 25) i RETURNING accountid, name)
 INSERT INTO meter (name, accountid) SELECT name, accountid FROM a$$);
 DELETE FROM meter;
 DELETE FROM account;
 
--- a tree with its root first, though the first request has to be repeated
+-- a tree with its root first, although the first request is retried
 CREATE FUNCTION interplay_id(i int) RETURNS uuid LANGUAGE sql IMMUTABLE AS $$ SELECT md5(i::text)::uuid $$;
 SET dataverse_fdw.batch_size = 5;
 \! curl -s -o /dev/null $DVSIM_URL/_dvsim/faults -d '[{"path":"CreateMultiple","times":1,"action":"reset_before_commit"}]'
@@ -47,7 +47,7 @@ SELECT count(*), count(parentid) FROM meter;
 RESET dataverse_fdw.batch_size;
 DELETE FROM meter;
 
--- a volatile function sees what the statement has written so far, a stable one does not
+-- a volatile function sees the rows that the statement has written so far, a stable one does not
 CREATE FUNCTION interplay_count() RETURNS int LANGUAGE sql VOLATILE AS 'SELECT count(*)::int FROM account';
 CREATE FUNCTION interplay_before() RETURNS int LANGUAGE sql STABLE AS 'SELECT count(*)::int FROM account';
 INSERT INTO account (name, employees) SELECT 'v', interplay_count() FROM generate_series(1, 5);
@@ -72,7 +72,7 @@ c2	0
 \.
 SELECT name, employees FROM account ORDER BY employees;
 DROP TRIGGER raise ON account;
--- refused rows are told to whoever asks first
+-- refused rows are reported to the first reader
 SET client_min_messages = error;
 DO $$
 DECLARE state text;
@@ -84,7 +84,7 @@ END $$;
 RESET client_min_messages;
 DELETE FROM account;
 
--- a savepoint of a function does not take rows with it that others have written
+-- a rolled back savepoint of a function does not undo rows that others have written
 CREATE FUNCTION interplay_rolled_back() RETURNS int LANGUAGE plpgsql AS $$
 DECLARE n int;
 BEGIN
@@ -96,7 +96,7 @@ END $$;
 INSERT INTO account (name, employees) SELECT 'v', interplay_rolled_back() FROM generate_series(1, 3);
 SELECT array_agg(employees ORDER BY employees) FROM account;
 DELETE FROM account;
--- nor what was refused meanwhile, which is filed for who runs the statement
+-- nor rows refused meanwhile, which are filed for the role that runs the statement
 CREATE ROLE regress_interplay;
 GRANT SELECT ON account TO regress_interplay;
 GRANT CREATE ON SCHEMA public TO regress_interplay;
@@ -112,7 +112,7 @@ RESET dataverse_fdw.on_error;
 DELETE FROM dataverse.rejects WHERE foreign_table = 'public.account';
 DELETE FROM account;
 
--- triggers AFTER STATEMENT see what WITH has written, though nobody reads it
+-- triggers AFTER STATEMENT see the rows written by WITH, although they are not read
 CREATE FUNCTION interplay_tell() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE NOTICE '%: % rows', TG_OP, interplay_count();
@@ -124,7 +124,7 @@ WITH i AS (INSERT INTO account (name) VALUES ('z1'), ('z2'), ('z3')) DELETE FROM
 DROP TRIGGER tell ON account;
 DELETE FROM account;
 
--- triggers AFTER ROW get the row as it has become
+-- triggers AFTER ROW get the final row
 CREATE FUNCTION interplay_see() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF pg_trigger_depth() = 1 THEN
@@ -142,7 +142,7 @@ UPDATE account SET employees = 2 WHERE name = 'i1';
 SELECT name, employees, description FROM account ORDER BY name COLLATE "C";
 DELETE FROM account;
 
--- WITH CHECK OPTION: not written, where the check looks only at what is given; ids that are made here
+-- WITH CHECK OPTION: not written if the check uses only given values; generated ids
 CREATE VIEW interplay_few AS SELECT name, employees FROM account WHERE employees < 10 WITH CHECK OPTION;
 CREATE VIEW interplay_identified AS SELECT accountid, name FROM account WHERE accountid IS NOT NULL WITH CHECK OPTION;
 SET client_min_messages = error;

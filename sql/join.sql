@@ -1,4 +1,4 @@
--- Joins, groups, and limits above joins that the service answers: what is asked,
+-- Joins, groups, and limits above joins that the service answers: the requests,
 -- and that the result is the one that PostgreSQL computes.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
@@ -50,7 +50,7 @@ SELECT pg_temp.compare('SELECT c.fullname, a.name FROM contact c JOIN account a 
 SELECT pg_temp.compare('SELECT o.name, a.name AS a, p.name AS p FROM opportunity o JOIN account a ON a.accountid = o.parentaccountid JOIN account p ON p.accountid = a.parentaccountid WHERE o.closeprobability > 20 AND p.numberofemployees < 1500000');
 SELECT pg_temp.compare('SELECT o.name, a.name AS a, c.fullname, u.fullname AS u FROM opportunity o JOIN account a ON a.accountid = o.parentaccountid JOIN contact c ON o.parentcontactid = c.contactid JOIN systemuser u ON u.systemuserid = o.ownerid');
 SELECT pg_temp.compare('SELECT a.name, c.fullname FROM new_account_contact n JOIN account a USING (accountid) JOIN contact c USING (contactid)');
--- what else joins them is checked here
+-- further join conditions are evaluated locally
 SELECT pg_temp.compare('SELECT c.fullname, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid AND a.createdon < c.createdon WHERE c.fullname LIKE ''A%'' AND length(a.name) > 12');
 
 -- outer joins
@@ -58,7 +58,7 @@ SELECT pg_temp.compare('SELECT c.fullname, a.name FROM contact c LEFT JOIN accou
 SELECT pg_temp.compare('SELECT c.fullname, a.name AS a, p.name AS p FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid LEFT JOIN account p ON p.accountid = a.parentaccountid');
 SELECT pg_temp.compare('SELECT c.fullname, a.name FROM account a RIGHT JOIN contact c ON a.accountid = c.parentcustomerid WHERE a.name IS NULL OR a.industrycode = 3');
 SELECT pg_temp.compare('SELECT o.name, a.name AS a, c.fullname FROM opportunity o JOIN account a ON a.accountid = o.parentaccountid LEFT JOIN contact c ON c.contactid = a.primarycontactid');
--- not those in which the service would not decide as PostgreSQL does
+-- not those that the service would evaluate differently from PostgreSQL
 SELECT pg_temp.compare('SELECT c.fullname, a.name FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid AND a.name = ''x''');
 SELECT pg_temp.compare('SELECT c.fullname, a.name FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid AND c.gendercode = 1');
 SELECT pg_temp.compare('SELECT c.fullname, a.name FROM contact c FULL JOIN account a ON a.accountid = c.parentcustomerid');
@@ -66,19 +66,19 @@ SELECT pg_temp.compare('SELECT c.fullname, x.name FROM contact c LEFT JOIN (SELE
 -- nor those that multiply rows
 SELECT pg_temp.compare('SELECT c.fullname, o.name FROM contact c JOIN opportunity o ON o.parentaccountid = c.parentcustomerid WHERE o.closeprobability > 90');
 
--- whether there is any match
+-- whether any match exists
 SELECT pg_temp.compare('SELECT name FROM account a WHERE EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid AND c.gendercode = 1)');
 SELECT pg_temp.compare('SELECT name FROM account a WHERE NOT EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid AND c.gendercode = 1)');
 SELECT pg_temp.compare('SELECT name FROM account WHERE accountid IN (SELECT parentcustomerid FROM contact WHERE gendercode = 2) AND NOT EXISTS (SELECT FROM opportunity o WHERE o.parentaccountid = accountid)');
 SELECT pg_temp.compare('SELECT fullname FROM contact WHERE parentcustomerid IN (SELECT accountid FROM account WHERE industrycode = 3)');
 SELECT pg_temp.compare('SELECT fullname FROM contact c WHERE NOT EXISTS (SELECT FROM account a WHERE a.accountid = c.parentcustomerid AND a.industrycode = 3)');
 SELECT pg_temp.compare('SELECT c.fullname FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid WHERE a.accountid IS NULL');
--- not if texts decide: the service finds more than PostgreSQL
+-- not if texts are compared: the service finds more than PostgreSQL
 SELECT pg_temp.compare('SELECT name FROM account a WHERE NOT EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid AND c.fullname = ''x'')');
--- NOT IN is no anti-join
+-- NOT IN is not an anti-join
 SELECT pg_temp.compare('SELECT name FROM account WHERE accountid NOT IN (SELECT parentcustomerid FROM contact WHERE parentcustomerid IS NOT NULL)');
 
--- lists of values: those that take several requests, too, of the root and of a table that each row has
+-- lists of values, including those that take several requests, for the root and for a table with a match for each row
 CREATE FUNCTION pg_temp.shorter(line text) RETURNS text LANGUAGE sql AS $$
   SELECT regexp_replace(regexp_replace(regexp_replace($1, '<value>[^<]*(</value><value>[^<]*)+</value>', '<value>…</value>', 'g'),
     '\{[^{}]{200,}\}', '{…}', 'g'), 'PropertyValues=\[[^]]*\]', 'PropertyValues=[…]', 'g')
@@ -88,7 +88,7 @@ SELECT format('{%s}', string_agg(coalesce(c.contactid::text, md5(i::text)::uuid:
 SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid WHERE a.accountid = ANY (%L)', :'many_accounts')) c;
 SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid WHERE c.contactid = ANY (%L)', :'many_contacts')) c;
 SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid WHERE a.name = ANY (%L)', (SELECT array_agg(v) FROM (SELECT name FROM join_here.account WHERE numberofemployees % 2 = 0 UNION SELECT upper(name) FROM join_here.account UNION SELECT 'Man ' || i FROM generate_series(1, 900) i) n(v)))) c;
--- of a table of which there may be no row, or several, rows of the root would come several times
+-- for a table with no match, or several, rows of the root would be returned several times
 SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid AND a.accountid = ANY (%L)', :'many_accounts')) c;
 SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT name FROM account a WHERE EXISTS (SELECT FROM contact c WHERE c.parentcustomerid = a.accountid AND c.contactid = ANY (%L))', :'many_contacts')) c;
 -- two such lists
@@ -97,7 +97,7 @@ SELECT pg_temp.shorter(c) FROM pg_temp.compare(format('SELECT c.fullname, a.name
 -- groups
 SELECT pg_temp.compare('SELECT industrycode, count(*) AS n, count(numberofemployees) AS known, sum(numberofemployees), avg(numberofemployees), min(createdon), max(numberofemployees) FROM account GROUP BY 1');
 SELECT pg_temp.compare('SELECT a.industrycode, c.gendercode, count(*) AS n, count(DISTINCT a.accountid) AS accounts FROM contact c JOIN account a ON a.accountid = c.parentcustomerid WHERE c.statecode = 0 GROUP BY 1, 2 HAVING count(*) > 2');
--- of money, the service adds up what it is in the base currency
+-- for money, the service sums the values in the base currency
 SELECT pg_temp.compare('SELECT sum(estimatedvalue_base), avg(estimatedvalue_base), max(estimatedvalue_base) FROM opportunity');
 SELECT pg_temp.compare('SELECT sum(estimatedvalue), max(estimatedvalue) FROM opportunity');
 SELECT pg_temp.compare('SELECT sum(exchangerate), avg(exchangerate), min(exchangerate), count(DISTINCT statuscode) FROM opportunity WHERE closeprobability > 1000');
@@ -105,16 +105,16 @@ SELECT pg_temp.compare('SELECT ownerid, donotphone, max(numberofchildren) - min(
 SELECT pg_temp.compare('SELECT DISTINCT industrycode, statecode FROM account');
 SELECT pg_temp.compare('SELECT DISTINCT a.industrycode FROM contact c LEFT JOIN account a ON a.accountid = c.parentcustomerid');
 SELECT pg_temp.compare('SELECT industrycode, n FROM (SELECT industrycode, count(*) AS n FROM account GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 3) s');
--- periods: in UTC only, but dates have no time zone
+-- periods: only in UTC, but dates have no time zone
 SELECT pg_temp.compare('SELECT date_trunc(''month'', createdon), count(*) FROM contact GROUP BY 1');
 SELECT pg_temp.compare('SELECT estimatedclosedate, date_trunc(''quarter'', actualclosedate), count(*) FROM opportunity GROUP BY 1, 2');
--- a quarter is made of months, a week of days, and they have values in common
+-- a quarter consists of months, a week of days, and their values overlap
 SELECT pg_temp.compare('SELECT date_trunc(''quarter'', estimatedclosedate), count(DISTINCT ownerid) AS owners, count(DISTINCT statuscode) AS codes, count(*) AS n FROM opportunity GROUP BY 1');
 SELECT pg_temp.compare('SELECT date_trunc(''week'', estimatedclosedate), statecode, count(DISTINCT ownerid) AS owners, count(DISTINCT actualclosedate) AS days FROM opportunity GROUP BY 1, 2');
 SET TimeZone = 'Asia/Kathmandu';
 SELECT pg_temp.compare('SELECT date_trunc(''week'', estimatedclosedate), min(estimatedclosedate), count(*) FROM opportunity GROUP BY 1');
 SELECT pg_temp.compare('SELECT date_trunc(''day'', createdon), count(*) FROM contact GROUP BY 1');
--- a plan may outlive the time zone that it was made in
+-- a plan may outlive the time zone in which it was created
 SET TimeZone = 'UTC';
 SET plan_cache_mode = force_generic_plan;
 PREPARE days AS SELECT date_trunc('day', createdon) AS day, count(*) FROM join_dv.contact GROUP BY 1;
@@ -123,7 +123,7 @@ SET TimeZone = 'Asia/Kathmandu';
 EXECUTE days;
 SET TimeZone = 'UTC';
 RESET plan_cache_mode;
--- not by texts, doubles, points in time; nor what else the service would compute differently
+-- not by texts, doubles, points in time, or other values that the service would compute differently
 SELECT pg_temp.compare('SELECT name, count(*) FROM account GROUP BY 1');
 SELECT pg_temp.compare('SELECT address1_latitude, count(*) FROM account GROUP BY 1');
 SELECT pg_temp.compare('SELECT createdon, count(*) FROM account GROUP BY 1');
@@ -131,7 +131,7 @@ SELECT pg_temp.compare('SELECT min(accountid::text), max(industrycode), bool_or(
 SELECT pg_temp.compare('SELECT count(*) FILTER (WHERE creditonhold), sum(DISTINCT numberofemployees) FROM account');
 SELECT pg_temp.compare('SELECT industrycode, count(*) FROM account WHERE name LIKE ''A%'' GROUP BY 1');
 SELECT pg_temp.compare('SELECT industrycode, statecode, count(*) FROM account GROUP BY ROLLUP (1, 2)');
--- constants make a group of rows, but none of no rows
+-- constants make a group of rows, but not of no rows
 SELECT 'all' AS what, count(*), sum(closeprobability) FROM join_dv.opportunity GROUP BY 1;
 SELECT 'all' AS what, count(*), sum(closeprobability) FROM join_dv.opportunity WHERE closeprobability = -7 GROUP BY 1;
 SELECT pg_temp.compare('SELECT ''all'' AS what, industrycode, count(*) AS n FROM account GROUP BY 1, 2');
@@ -140,10 +140,10 @@ SELECT pg_temp.compare('SELECT ''all'' AS what, industrycode, count(*) AS n FROM
 SELECT pg_temp.compare('SELECT c.contactid, a.name FROM contact c JOIN account a ON a.accountid = c.parentcustomerid ORDER BY c.createdon NULLS FIRST LIMIT 7 OFFSET 3');
 EXPLAIN (VERBOSE, COSTS OFF) SELECT c.fullname, a.name FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid ORDER BY a.name LIMIT 5;
 
--- a few rows are requested first, if no more are wanted
+-- a few rows are requested first, if no more are needed
 SELECT pg_temp.explain('ANALYZE', 'SELECT EXISTS (SELECT FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid)');
 
--- also by one of two columns that are the same there, over several pages
+-- also by one of two columns that are equal in the service, over several pages
 ALTER FOREIGN TABLE join_dv.contact ADD children integer OPTIONS ("column" 'numberofchildren', type 'integer'), OPTIONS (ADD page_size '20');
 ALTER TABLE join_here.contact ADD children integer;
 UPDATE join_here.contact SET children = numberofchildren;
@@ -157,7 +157,7 @@ RESET enable_sort;
 ALTER FOREIGN TABLE join_dv.contact DROP children, OPTIONS (DROP page_size);
 ALTER TABLE join_here.contact DROP children;
 
--- more columns than there is room for in a request: some tables are joined here
+-- more columns than fit into a request: some tables are joined locally
 SET enable_mergejoin = off;
 SET enable_nestloop = off;
 CREATE FUNCTION pg_temp.all_columns(place text, tables integer) RETURNS text LANGUAGE plpgsql SET jit = off AS $$
@@ -176,7 +176,7 @@ BEGIN
   RETURN result;
 END $$;
 SELECT pg_temp.all_columns('join_dv', 16) = pg_temp.all_columns('join_here', 16) AS the_same;
--- values that are longer than was foreseen: some conditions are checked here only
+-- values that are longer than expected: some conditions are evaluated only locally
 CREATE FUNCTION pg_temp.long_values(place text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   conditions text;
@@ -220,13 +220,13 @@ EXPLAIN (COSTS OFF) SELECT c.fullname FROM join_dv.contact c JOIN join_dv.accoun
 CREATE VIEW join_here.some_contacts WITH (security_barrier) AS SELECT * FROM join_dv.contact WHERE gendercode = 1;
 EXPLAIN (COSTS OFF) SELECT s.fullname, a.name FROM join_here.some_contacts s JOIN join_dv.account a ON a.accountid = s.parentcustomerid;
 
--- the service refuses to form groups: they are formed here
+-- the service refuses to form groups: they are formed locally
 \! curl -s -X POST -d '[{"path":"aggregate","status":400,"code":"0x80040216","message":"Aggregates are not supported","times":100}]' $DVSIM_URL/_dvsim/faults >/dev/null
 SELECT pg_temp.compare('SELECT industrycode, count(*) AS n, count(DISTINCT ownerid) AS owners, sum(numberofemployees), avg(numberofemployees), min(createdon), max(createdon), date_trunc(''month'', createdon) FROM account GROUP BY 1, 8');
 SELECT count(*), sum(c.numberofchildren) FROM join_dv.contact c JOIN join_dv.account a ON a.accountid = c.parentcustomerid WHERE a.industrycode = 99;
 \! curl -s -X DELETE $DVSIM_URL/_dvsim/faults >/dev/null
 
--- groups that PostgreSQL may form below joins (from 19 on) are no rows of a table
+-- groups that PostgreSQL may form below joins (from 19 on) are not rows of a table
 SELECT count(set_config(name, '0', false)) < 2 AS set FROM pg_settings WHERE name = 'min_eager_agg_group_size';
 SELECT * FROM pg_temp.compare('SELECT a.industrycode, avg(c.numberofchildren + 1) FROM contact c JOIN account a ON a.accountid = c.parentcustomerid GROUP BY 1') line WHERE line LIKE '-- %';
 SELECT * FROM pg_temp.compare('SELECT p.industrycode, sum(o.closeprobability * 2) FROM opportunity o LEFT JOIN account a ON a.accountid = o.parentaccountid LEFT JOIN account p ON p.accountid = a.parentaccountid GROUP BY 1') line WHERE line LIKE '-- %';

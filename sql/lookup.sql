@@ -1,4 +1,4 @@
--- Joins that ask for the keys of many outer rows at once.
+-- Joins that request the keys of many outer rows at once.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=1500" >/dev/null
@@ -28,13 +28,13 @@ CREATE FOREIGN TABLE remote.contact (
   fullname text,
   parentcustomerid uuid OPTIONS (type 'customer')
 ) SERVER lookup_crm OPTIONS (table 'contact', entity_set 'contacts');
--- names that are the same to the service
+-- names that are equal to the service
 INSERT INTO remote.account (name, employees) VALUES ('Twin', 1), ('TWIN', 2), ('twin ', 3), ('Twîn', 4), ('other', 5);
 ANALYZE remote.account;
 ANALYZE remote.contact;
 CREATE TABLE local.account AS SELECT * FROM remote.account;
 CREATE TABLE local.contact AS SELECT * FROM remote.contact;
--- from here on, the planner believes that they are large
+-- from now on, the planner assumes that they are large
 UPDATE pg_class SET reltuples = 1000000 WHERE relnamespace = 'remote'::regnamespace;
 ANALYZE local.account;
 ANALYZE local.contact;
@@ -51,7 +51,7 @@ INSERT INTO keys (id, parent, name, employees, revenue) SELECT gen_random_uuid()
 INSERT INTO keys (name) VALUES ('Twin'), ('twin'), ('TWIN'), ('Twîn'), ('twin '), (''), ('  '), (E'a\nb'), ('''; x');
 ANALYZE keys;
 
--- Asks the service and the copy.  Tells whether the plan is such a join, and
+-- Asks the service and the copy.  Shows whether the plan is such a join, and
 -- whether the answers are the same.
 CREATE FUNCTION pg_temp.compare(question text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -75,7 +75,7 @@ BEGIN
   RETURN format('%s: %s rows, %s differences', CASE WHEN joins THEN 'by keys' ELSE 'otherwise' END, total, differences);
 END $$;
 
--- what it looks like
+-- an example
 SELECT pg_temp.explain('VERBOSE', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id');
 SELECT pg_temp.explain('ANALYZE', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id');
 SELECT pg_temp.explain('VERBOSE off', 'SELECT k.n, a.name FROM keys k LEFT JOIN remote.account a ON k.id = a.accountid AND a.employees > k.upto WHERE a.name IS DISTINCT FROM upper(k.name)');
@@ -100,7 +100,7 @@ SELECT pg_temp.compare('SELECT a.name FROM @account a WHERE a.accountid IN (SELE
 SELECT pg_temp.compare('SELECT a.name FROM @account a WHERE (a.accountid, a.employees) IN (SELECT id, employees FROM keys)');
 SELECT pg_temp.compare('SELECT a.name FROM @account a WHERE a.parentaccountid IN (SELECT id FROM keys WHERE n < 200) AND a.employees > 100');
 SELECT pg_temp.compare('SELECT a.name FROM @account a WHERE a.parentaccountid NOT IN (SELECT id FROM keys WHERE id IS NOT NULL)');
--- whole rows, system columns, expressions, nothing at all
+-- whole rows, system columns, expressions, no column
 SELECT pg_temp.compare('SELECT k.n, a FROM keys k LEFT JOIN @account a ON a.accountid = k.id');
 SELECT pg_temp.compare('SELECT k.n, a.ctid IS NULL AS missing, k.ctid::text AS place FROM keys k LEFT JOIN @account a ON a.accountid = k.id');
 SELECT pg_temp.compare('SELECT k.n, coalesce(a.name, ''none'') || k.n FROM keys k LEFT JOIN @account a ON a.accountid = k.id');
@@ -147,7 +147,7 @@ SELECT pg_temp.compare('SELECT o.x, (SELECT count(*) FROM (SELECT * FROM keys WH
 RESET enable_material;
 RESET enable_memoize;
 
--- few rows are wanted
+-- few rows are needed
 SELECT pg_temp.explain('ANALYZE', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id LIMIT 3');
 SELECT pg_temp.explain('ANALYZE', 'SELECT k.n, a.name FROM keys k LEFT JOIN remote.account a ON a.accountid = k.id WHERE a.name IS DISTINCT FROM k.name LIMIT 30');
 SELECT count(*), count(DISTINCT n) FROM (SELECT k.n, a.name FROM keys k LEFT JOIN remote.account a ON a.accountid = k.id LIMIT 900) s;
@@ -187,7 +187,7 @@ BEGIN
 END $$;
 SELECT x, pg_temp.names(x) FROM generate_series(96, 103) x;
 
--- plans that are kept
+-- cached plans
 PREPARE joined(integer, text, uuid) AS SELECT count(*), count(a.name), min(k.n) FROM keys k LEFT JOIN remote.account a ON a.accountid = coalesce(k.id, $3) AND a.name >= $2 WHERE k.n > $1;
 PREPARE copied(integer, text, uuid) AS SELECT count(*), count(a.name), min(k.n) FROM keys k LEFT JOIN local.account a ON a.accountid = coalesce(k.id, $3) AND a.name >= $2 WHERE k.n > $1;
 SET plan_cache_mode = force_generic_plan;
@@ -233,13 +233,13 @@ ANALYZE local.tasks;
 SELECT pg_temp.explain('VERBOSE', 'UPDATE remote.account a SET employees = a.employees + 1 FROM keys k WHERE a.accountid = k.id');
 SELECT pg_temp.explain('VERBOSE', 'DELETE FROM remote.account a USING keys k WHERE a.name = k.name AND k.upto > 100 RETURNING a.revenue, k.n');
 SELECT pg_temp.explain('VERBOSE', 'UPDATE remote.tasks t SET name = a.name FROM remote.account a WHERE a.accountid = t.id');
--- ids that are given need no request, unless something has to be read
+-- given ids need no request, unless something must be read
 SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET name = upper(k.name) FROM keys k WHERE a.accountid = k.id');
 SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET name = upper(k.name) FROM keys k WHERE a.accountid = k.id RETURNING a.accountid');
 SELECT pg_temp.explain('VERBOSE off', 'DELETE FROM remote.account a USING keys k WHERE a.accountid = k.id');
 SELECT pg_temp.explain('VERBOSE off', 'DELETE FROM remote.account a USING keys k WHERE a.accountid = k.id AND a.employees > k.upto');
 
--- Changes the service and the copy.  Tells whether the plan has such a join, and
+-- Changes the service and the copy.  Shows whether the plan has such a join, and
 -- whether both report the same and are the same afterwards.
 CREATE FUNCTION pg_temp.change(statement text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
@@ -276,16 +276,16 @@ BEGIN
   RETURN format('%s: %s rows, %s differences%s', CASE WHEN joins THEN 'by keys' ELSE 'otherwise' END, rows[2],
                 differences + abs(rows[1] - rows[2]), CASE WHEN returned[1] <> returned[2] THEN ', returns something else' END);
 END $$;
--- each row once, however often it is in the list
+-- each row once, however often the list has it
 SELECT clause, pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM keys k WHERE ' || clause) FROM
   (VALUES ('a.accountid = k.id'), ('k.id = a.accountid AND a.employees > k.upto'), ('a.parentaccountid = k.id'), ('a.name = k.name'),
           ('a.revenue = k.revenue'), ('a.createdon = k.day'), ('a.employees = k.employees'), ('a.employees = k.employees + 1'),
           ('a.name = k.name AND a.accountid = k.id'), ('a.accountid = k.id AND length(a.name) > k.n % 20')) clauses(clause);
--- what is found does not depend on what is written
+-- the result does not depend on the writes
 SELECT pg_temp.change('UPDATE @account a SET name = left(k.name, 150) || '' Ltd'' FROM (SELECT DISTINCT name FROM keys WHERE n < 200) k WHERE a.name = k.name');
 SELECT pg_temp.change('UPDATE @account a SET name = left(a.name, length(a.name) - 4) FROM (SELECT DISTINCT name FROM keys) k WHERE a.name = k.name || '' Ltd''');
 SELECT pg_temp.change('UPDATE @account a SET parentaccountid = k.parent FROM (SELECT DISTINCT id, parent FROM keys WHERE n % 2 = 0) k WHERE a.parentaccountid = k.id');
--- from what: values, subqueries, functions, other tables, the same table
+-- sources: values, subqueries, functions, other tables, the same table
 SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + v.x FROM (VALUES (''Twin'', 1), (''TWIN'', 2), (''twîn'', 3), (''twin '', 4), ('' '', 5)) v(name, x) WHERE a.name = v.name');
 SELECT pg_temp.change('UPDATE @account a SET employees = s.most, creditonhold = NOT a.creditonhold FROM (SELECT id, max(n) AS most FROM keys GROUP BY id) s WHERE a.accountid = s.id');
 SELECT pg_temp.change('UPDATE @account a SET employees = a.employees - 1 FROM unnest(ARRAY[''Twin'', ''TWIN'']) v(name) WHERE a.name = v.name');
@@ -298,7 +298,7 @@ SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 WHERE a
 SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 WHERE EXISTS (SELECT FROM keys k WHERE k.id = a.accountid AND k.name = a.name)');
 SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 WHERE NOT EXISTS (SELECT FROM keys k WHERE k.id = a.accountid)');
 SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM keys k WHERE a.accountid = k.id AND k.n > 1000000');
--- whole rows, and what is returned
+-- whole rows, and RETURNING
 SELECT pg_temp.change('UPDATE @account a SET name = left(md5(a::text), 20) || left(a.name, 100) FROM keys k WHERE a.accountid = k.id AND k.n BETWEEN 100 AND 120 RETURNING a.*');
 SELECT pg_temp.change('UPDATE @account a SET name = upper(k.name) FROM (SELECT DISTINCT id, upper(name) AS name FROM keys) k WHERE a.accountid = k.id RETURNING a.accountid, a.name, a.revenue, k.name, k');
 SELECT pg_temp.change('UPDATE @account a SET revenue = a.revenue + 1 FROM (VALUES (''Twin''), (''TWIN'')) v(name) WHERE a.name = v.name RETURNING a, v, a.revenue * 2');
@@ -332,11 +332,11 @@ SELECT line FROM pg_temp.explain('ANALYZE', 'UPDATE remote.account a SET employe
 SELECT pg_temp.change('UPDATE @account a SET employees = a.employees + 1 FROM (SELECT DISTINCT id FROM keys) k WHERE a.accountid = k.id RETURNING a.name, a.employees');
 RESET work_mem;
 RESET hash_mem_multiplier;
--- in a common table expression, and of what others in the statement write
+-- in a common table expression, with writes of others in the statement
 SELECT pg_temp.explain('VERBOSE off', 'WITH w AS (UPDATE remote.account a SET employees = a.employees + 1 FROM keys k WHERE a.accountid = k.id RETURNING a.name) SELECT count(*) FROM w');
 SELECT pg_temp.explain('VERBOSE off', 'WITH w AS (DELETE FROM remote.account WHERE name = ''Twin'') UPDATE remote.account a SET employees = a.employees + 1 FROM keys k WHERE a.accountid = k.id');
 SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET employees = (SELECT count(*) FROM keys k JOIN remote.account b ON b.accountid = k.id) WHERE a.name = ''Twin''');
--- plans that are kept
+-- cached plans
 PREPARE updated(integer, text) AS UPDATE remote.account a SET employees = a.employees + $1 FROM keys k WHERE a.accountid = k.id AND a.name >= $2 AND k.n > $1;
 PREPARE updated_copy(integer, text) AS UPDATE local.account a SET employees = a.employees + $1 FROM keys k WHERE a.accountid = k.id AND a.name >= $2 AND k.n > $1;
 SET plan_cache_mode = force_generic_plan;
@@ -368,7 +368,7 @@ SELECT pg_temp.change('UPDATE @tasks t SET done = done + 1 FROM keys k WHERE k.n
 SELECT pg_temp.change('DELETE FROM @tasks t USING @account a WHERE a.accountid = t.id AND a.name < ''C'' RETURNING t.*, a');
 SELECT pg_temp.change('DELETE FROM @tasks t USING keys k, @account a WHERE a.accountid = k.parent AND k.n = t.n AND t.done = 0');
 
--- targets with parts are joined otherwise
+-- targets with partitions are joined in other ways
 CREATE TABLE shares (n integer, id uuid, done integer DEFAULT 0) PARTITION BY RANGE (n);
 CREATE TABLE shares_1 PARTITION OF shares FOR VALUES FROM (0) TO (300);
 CREATE TABLE shares_2 PARTITION OF shares DEFAULT;
@@ -417,7 +417,7 @@ SELECT pg_temp.remove('DELETE FROM @account a USING keys k WHERE a.accountid = k
 WITH d AS (DELETE FROM remote.account a USING keys k WHERE a.accountid = k.id AND k.n BETWEEN 90 AND 110 RETURNING a.accountid, a.name, k.id)
   SELECT count(*), count(DISTINCT d.id), bool_and(d.accountid = d.id), bool_and(d.name = l.name) FROM d JOIN local.account l USING (accountid);
 
--- not when rows are locked, nor where a barrier hides rows from the clause, nor to read what is inserted into
+-- not with row locks, nor if a barrier hides rows from the clause, nor to read the target of an insert
 SELECT pg_temp.explain('VERBOSE off', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id FOR UPDATE OF k');
 SELECT pg_temp.explain('VERBOSE off', 'MERGE INTO remote.tasks t USING remote.account a ON a.accountid = t.id WHEN MATCHED THEN UPDATE SET name = a.name');
 SELECT pg_temp.explain('VERBOSE off', 'INSERT INTO remote.account (name) SELECT a.name FROM keys k JOIN remote.account a ON a.accountid = k.id');
@@ -447,17 +447,17 @@ EXPLAIN (COSTS OFF) SELECT i.n, s.name FROM ids i LEFT JOIN split s ON s.account
 EXPLAIN (COSTS OFF) SELECT s.n, m.name FROM sums s LEFT JOIN money m ON m.revenue = s.revenue;
 RESET ROLE;
 RESET enable_partitionwise_join;
--- nor if hash joins are not to be used
+-- nor if hash joins are disabled
 SET enable_hashjoin = off;
 SELECT pg_temp.explain('VERBOSE off', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id');
 RESET enable_hashjoin;
--- nor if the condition already has a list of any length, or the column cannot be asked about
+-- nor if the condition already has a list of any length, or the column cannot be part of a condition
 PREPARE lists(uuid[]) AS SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id WHERE a.parentaccountid = ANY ($1);
 SET plan_cache_mode = force_generic_plan;
 SELECT pg_temp.explain('VERBOSE off', 'EXECUTE lists(NULL)');
 RESET plan_cache_mode;
 SELECT pg_temp.explain('VERBOSE off', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON lower(a.name) = k.name');
--- a table that is short is read as a whole
+-- a short table is read completely
 ANALYZE remote.account;
 SELECT pg_temp.explain('VERBOSE off', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id');
 SELECT pg_temp.explain('VERBOSE off', 'SELECT k.n, a.name FROM keys k JOIN remote.account a ON a.accountid = k.id WHERE k.n < 100');

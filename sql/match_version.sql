@@ -20,7 +20,7 @@ SET dataverse_fdw.match_version = 'maybe';
 SET dataverse_fdw.match_version = on;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE new_meter SET new_name = 'x' WHERE new_number > 3;
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM new_meter WHERE new_number > 3;
--- ids do not tell versions, so rows are read
+-- ids do not identify versions, so rows are read
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM new_meter WHERE new_meterid = md5('1')::uuid;
 INSERT INTO new_meter (new_number, new_name) VALUES (21, 'an insert');
 RESET dataverse_fdw.match_version;
@@ -50,10 +50,10 @@ EXPLAIN (VERBOSE, COSTS OFF) EXECUTE rename('b');
 DEALLOCATE rename;
 RESET plan_cache_mode;
 
--- rows that nobody else has changed
+-- rows that no other session has changed
 SELECT pg_temp.explain('ANALYZE', $$UPDATE new_meter SET new_name = 'y' WHERE new_number <= 5$$);
 UPDATE new_meter SET new_name = 'z' || new_number WHERE new_number <= 3 RETURNING new_number, new_name;
--- what is returned is the new version
+-- the new version is returned
 CREATE TEMP TABLE before AS SELECT new_meterid, versionnumber FROM new_meter WHERE new_number = 4;
 UPDATE new_meter m SET new_name = 'newer' FROM before b WHERE m.new_meterid = b.new_meterid
   RETURNING m.versionnumber > b.versionnumber AS newer, m.versionnumber \gset
@@ -103,7 +103,7 @@ SELECT count(*) FROM dataverse.rejects WHERE server = 'match_crm';
 RESET dataverse_fdw.on_error;
 \set VERBOSITY terse
 
--- triggers change what is written, but not which version is meant
+-- triggers change the new values, but not the expected version
 CREATE FUNCTION upper_name() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.new_name := upper(NEW.new_name); NEW.versionnumber := OLD.versionnumber; RETURN NEW; END $$;
 CREATE TRIGGER upper_name BEFORE UPDATE ON new_meter FOR EACH ROW EXECUTE FUNCTION upper_name();
 CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS
@@ -113,7 +113,7 @@ UPDATE new_meter SET new_lastreading = 1 WHERE new_number IN (17, 18);
 DROP TRIGGER upper_name ON new_meter;
 DROP TRIGGER tell ON new_meter;
 
--- rows that a nested loop reads one after the other
+-- rows that a nested loop reads sequentially
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 UPDATE new_meter m SET new_name = 'loop' || k.n FROM (VALUES (19), (20), (19)) k (n) WHERE m.new_meterid = md5(k.n::text)::uuid;
@@ -138,7 +138,7 @@ UPDATE contact SET parentcustomerid = NULL, birthdate = '2001-02-03' WHERE conta
 UPDATE contact SET parentcustomerid = md5('a')::uuid, parentcustomeridtype = 'account'
   RETURNING parentcustomerid = md5('a')::uuid AS set, parentcustomeridtype;
 
--- of the tables of Microsoft, only some compare versions
+-- only some of Microsoft's tables compare versions
 DO $$
 DECLARE detail text; hint text;
 BEGIN

@@ -1,12 +1,12 @@
 --
--- What a newcomer is told: what happened, to what, and what to do.
+-- Messages for newcomers: what happened, to which object, and what to do.
 --
 \getenv dvsim_url DVSIM_URL
 SELECT :'dvsim_url' || '/t/oauth2/v2.0/token' AS token_url \gset
 SET client_min_messages = warning;
 \! curl -s -X POST "$DVSIM_URL/_dvsim/reset" >/dev/null
 
--- all that is said, without what differs from run to run
+-- all messages, without parts that differ from run to run
 CREATE FUNCTION pg_temp.say(statement text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
   state text;
@@ -28,7 +28,7 @@ END $$;
 \t on
 \pset format unaligned
 
--- ---- options, as others call them
+-- ---- options under the names used elsewhere
 SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (host 'contoso.crm.dynamics.com')$$);
 SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'contoso.crm.dynamics.com')$$);
 SELECT pg_temp.say($$CREATE SERVER mistakes FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', tenant 'x')$$);
@@ -63,7 +63,7 @@ SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
 SELECT error ~ '^could not get a token for application user "app1"', hint FROM dataverse.test_connection('mistakes');
 ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (SET client_id 'app9');
 SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
--- options of further users have their names
+-- options of further users are named in full
 ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (DROP client_id, DROP client_secret, ADD client_id_3 'app1', ADD client_secret_3 'wrong');
 SELECT pg_temp.say($$SELECT dataverse.whoami('mistakes')$$);
 ALTER USER MAPPING FOR CURRENT_USER SERVER mistakes OPTIONS (SET client_id_3 'app9');
@@ -88,7 +88,7 @@ SET client_min_messages = notice;
 SELECT * FROM dataverse.import_diff('mistakes_dv');
 SET client_min_messages = warning;
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER mistakes INTO mistakes_dv;
--- tables that are there already are named before anything else is asked of the service
+-- existing tables are reported before further requests to the service
 SELECT pg_temp.say($$IMPORT FOREIGN SCHEMA dataverse LIMIT TO (task, contact) FROM SERVER mistakes INTO mistakes_dv$$);
 SELECT pg_temp.say($$IMPORT FOREIGN SCHEMA dataverse FROM SERVER mistakes INTO mistakes_dv$$);
 CREATE FOREIGN TABLE mistakes_dv.bare (accountid uuid, name text) SERVER mistakes;
@@ -114,7 +114,7 @@ SELECT pg_temp.say($$SELECT dataverse.import_diff(NULL)$$);
 -- ---- writing
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (createdon) VALUES (now())$$);
 SELECT pg_temp.say($$UPDATE mistakes_dv.account SET accountid = gen_random_uuid()$$);
--- values that Dataverse ignores when it creates a row; nulls are what it has then
+-- values that Dataverse ignores when it creates a row; it stores null instead
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name, lastusedincampaign) VALUES ('x', '2020-01-01')$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name, lastusedincampaign) SELECT 'x', NULL::date FROM generate_series(1, 2) RETURNING name$$);
 SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name, lastusedincampaign) VALUES ('nothing', NULL)$$);
@@ -134,7 +134,7 @@ SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (accountid, lastusedincampa
 RESET dataverse_fdw.insert_mode;
 SELECT name, lastusedincampaign FROM mistakes_dv.account ORDER BY name;
 DELETE FROM mistakes_dv.account WHERE name = 'nothing';
--- values that it ignores when it updates a row; it may take them nevertheless
+-- values that it ignores when it updates a row; it may accept them nevertheless
 SELECT pg_temp.say($$UPDATE mistakes_dv.account SET overriddencreatedon = '2020-01-01'$$);
 SELECT pg_temp.say($$UPDATE mistakes_dv.account SET name = 'one', importsequencenumber = NULL$$);
 CREATE OR REPLACE FUNCTION pg_temp.set_it() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN NEW.importsequencenumber := 7; RETURN NEW; END$$;
@@ -173,7 +173,7 @@ SELECT pg_temp.say($$INSERT INTO mistakes_dv.account (name) VALUES ('x')$$);
 RESET dataverse_fdw.insert_mode;
 RESET dataverse_fdw.upsert_key;
 
--- ---- answers that come from somewhere else, and those of a service that does not answer
+-- ---- answers from another source, and a service that does not answer
 \! curl -s -d '{"path":"/accounts","times":0,"status":200,"body":"<html>Sign in</html>"}' "$DVSIM_URL/_dvsim/faults" >/dev/null
 SELECT pg_temp.say($$SELECT name FROM mistakes_dv.account$$);
 \! curl -s -X DELETE "$DVSIM_URL/_dvsim/faults" >/dev/null; curl -s -d '{"path":"WhoAmI","times":0,"status":200,"body":"<html>Sign in</html>"}' "$DVSIM_URL/_dvsim/faults" >/dev/null
@@ -193,7 +193,7 @@ SELECT pg_temp.say($$SELECT dataverse.request('mistakes', 'FETCH', 'WhoAmI')$$);
 SELECT pg_temp.say($$SELECT dataverse.fetchxml('mistakes', '<fetch><entity name="accounts"/></fetch>')$$);
 SELECT pg_temp.say($$SELECT dataverse.fetchxml('mistakes', '<fetch><entity name="account"><attribute name="nam"/></entity></fetch>')$$);
 
--- ---- pushing, and what has become of it
+-- ---- pushing, and its state
 \set VERBOSITY default
 \set SHOW_CONTEXT never
 CALL dataverse.push(NULL, 'mistakes_dv.account');
@@ -205,7 +205,7 @@ CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{name,""}
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', wait => NULL);
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', key => '{name}', operation => 'insert');
 CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account', operation => '');
--- refused before the query runs, which would be seen
+-- refused before the query runs, as its effects would show
 CREATE FUNCTION mistakes_dv.run() RETURNS text LANGUAGE plpgsql AS $$BEGIN RAISE NOTICE 'the query runs'; RETURN 'x'; END$$;
 CALL dataverse.push('SELECT mistakes_dv.run() AS name', 'mistakes_dv.account', key => '{accountnumber}');
 CALL dataverse.push('SELECT mistakes_dv.run() AS name', 'mistakes_dv.account', key => '{name}');
@@ -222,7 +222,7 @@ CALL dataverse.push('SELECT 1 AS name', 'mistakes_dv.account');
 ROLLBACK;
 CALL dataverse.track('mistakes_dv.account');
 
--- ---- privileges that are missing here
+-- ---- missing privileges in PostgreSQL
 CREATE SCHEMA mistakes_closed;
 SET ROLE regress_mistakes;
 SET search_path = mistakes_closed;
@@ -242,13 +242,13 @@ RESET ROLE;
 RESET search_path;
 DROP SCHEMA mistakes_closed;
 
--- ---- the cure for a column that is not there, and nothing about the many that are only missing here
+-- ---- the remedy for a missing column, without the many columns that the foreign table lacks
 SELECT dataverse.pull_cure('mistakes_dv.bare', 'public.bare', 'HV005', '{SELECT}');
--- unless they may be what has become of others
+-- unless they may be renamed columns
 ALTER FOREIGN TABLE mistakes_dv.contact DROP COLUMN lastname, ADD COLUMN familyname text;
 SELECT dataverse.pull_cure('mistakes_dv.contact', 'public.contact', 'HV005', '{SELECT}');
 
--- ---- what a token endpoint may say that is none
+-- ---- invalid answers of a token endpoint
 \! curl -s -d '{"path":"oauth2","status":200,"body":"<html>Sign in</html>"}' "$DVSIM_URL/_dvsim/faults" >/dev/null
 \c -
 SELECT dataverse.whoami('mistakes');

@@ -1,6 +1,6 @@
 --
--- Staying in step: names of columns, tables that were there before or are made
--- anew, and settings of the session.
+-- Staying in step: names of columns, tables that existed before or are
+-- recreated, and settings of the session.
 --
 \set VERBOSITY terse
 \set SHOW_CONTEXT never
@@ -32,7 +32,7 @@ BEGIN
 END
 $$;
 
--- Columns that are called like the aliases of the statements: the user's own ones, and copied ones.
+-- Columns with the names of the statements' aliases: the user's own ones, and copied ones.
 CREATE TABLE odd.own (accountid uuid PRIMARY KEY, name text, versionnumber bigint,
   s text, t text, f text, p text, i text, x text, u text, r text, d text, n text, id text, version text, image text, "select" text);
 CALL dataverse.sync('odd_dv.account', 'odd.own');
@@ -68,7 +68,7 @@ CALL dataverse.sync('odd_dv.aliases', 'odd.aliases');
 SELECT count(*) FROM (TABLE odd_dv.aliases EXCEPT TABLE odd.aliases) AS x;
 SELECT id, "row" ->> 's' AS s, "row" ->> 'x' AS x FROM dataverse.changes('odd_dv.aliases') WHERE id = pg_temp.id(6);
 
--- A table that is made anew, or takes the name of another one, has to be read as a whole.
+-- A table that is recreated, or takes the name of another one, must be read completely.
 CREATE TABLE odd.anew (accountid uuid PRIMARY KEY, name text, versionnumber bigint);
 CALL dataverse.sync('odd_dv.account', 'odd.anew');
 UPDATE odd.anew SET name = 'not sent' WHERE accountid = pg_temp.id(1);
@@ -101,7 +101,7 @@ SELECT count(*) FROM odd.again WHERE telephone1 IS NOT NULL;
 CALL dataverse.pull('odd_dv.account', 'odd.again');
 SELECT rows_read > 0 AS read FROM pg_temp.last_run;
 
--- Rows that were there before the first read, and that Dataverse does not have.
+-- Rows that existed before the first read, and that Dataverse does not have.
 CREATE TABLE odd.ghosts (accountid uuid PRIMARY KEY, name text, versionnumber bigint);
 INSERT INTO odd.ghosts VALUES (pg_temp.id(1), 'other', 0), (pg_temp.id(99), 'ghost', 1);
 CALL dataverse.pull('odd_dv.account', 'odd.ghosts');
@@ -112,14 +112,14 @@ CREATE TABLE odd.child () INHERITS (odd.parent);
 INSERT INTO odd.child SELECT accountid, name, versionnumber FROM odd_dv.account ORDER BY accountid LIMIT 3;
 CALL dataverse.pull('odd_dv.account', 'odd.parent');
 SELECT pg_temp.differences('odd.parent'), (SELECT count(*) FROM odd.parent) = (SELECT count(*) FROM odd_dv.account) AS each_once;
--- What a crash does to an unlogged table, TRUNCATE does as well.
+-- TRUNCATE has the effect of a crash on an unlogged table.
 CREATE UNLOGGED TABLE odd.unlogged (accountid uuid PRIMARY KEY, name text, versionnumber bigint);
 CALL dataverse.pull('odd_dv.account', 'odd.unlogged');
 TRUNCATE odd.unlogged;
 CALL dataverse.pull('odd_dv.account', 'odd.unlogged');
 SELECT pg_temp.differences('odd.unlogged');
 
--- Names that are too long.
+-- Overlong names.
 CALL dataverse.pull('odd_dv.account', 'odd.' || repeat('long', 16), columns => '{accountid, versionnumber}');
 SELECT target, length(target) FROM dataverse.sync_state WHERE target LIKE '%longlong%';
 
@@ -145,7 +145,7 @@ CALL dataverse.sync('odd_dv.account', 'odd.own');
 RESET ALL;
 SET client_min_messages = warning;
 
--- What cannot be done.
+-- Unsupported targets.
 CALL dataverse.pull(NULL, 'odd.own');
 CALL dataverse.sync(NULL, 'odd.own');
 SELECT * FROM dataverse.changes(NULL);
@@ -158,7 +158,7 @@ CALL dataverse.pull('odd_dv.new_reading', 'odd.reading');
 INSERT INTO odd_dv.new_reading (new_readingid, new_name, partitionid) VALUES (pg_temp.id(1), 'one', 'b');
 CALL dataverse.pull('odd_dv.new_reading', 'odd.reading');
 CALL dataverse.pull('odd_dv.new_reading', 'odd.names', columns => '{new_name}', on_error => 'continue');
--- one that has moved is there once
+-- one that has moved exists once
 DELETE FROM odd_dv.new_reading WHERE new_readingid = pg_temp.id(1) AND partitionid = 'a';
 CALL dataverse.pull('odd_dv.new_reading', 'odd.reading', sweep => '0');
 SELECT new_name, partitionid FROM odd.reading ORDER BY new_readingid;

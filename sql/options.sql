@@ -1,5 +1,5 @@
 --
--- Options: which names there are, where each may be set, which addresses are
+-- Options: their names, where each may be set, which addresses are
 -- accepted.
 --
 \set VERBOSITY default
@@ -16,14 +16,14 @@ CREATE FOREIGN TABLE account (
   parent uuid OPTIONS (navigation 'parentaccountid', target 'account', readonly 'true')
 ) SERVER crm OPTIONS (table 'account', batch_size '100');
 
--- what cannot work: no address, and no way to tokens, unless the credentials are of a kind that takes none
+-- invalid combinations: no address, and no way to get tokens, unless the credentials need none
 CREATE SERVER nowhere FOREIGN DATA WRAPPER dataverse_fdw;
 CREATE SERVER nowhere FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (tenant_id 'contoso');
 ALTER SERVER crm OPTIONS (DROP url);
 CREATE SERVER no_tenant FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com');
 DROP SERVER no_tenant;
 
--- a name that nearly is one
+-- a misspelled name
 ALTER SERVER crm OPTIONS (ADD tenantid 'contoso');
 ALTER SERVER crm OPTIONS (ADD max_paralel '4');
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD client_scret 'x');
@@ -31,18 +31,18 @@ ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD client_scret_3 'x');
 ALTER FOREIGN TABLE account OPTIONS (ADD batchsize '10');
 ALTER FOREIGN TABLE account ALTER parent OPTIONS (ADD colum 'x');
 
--- a name that is one, elsewhere
+-- a name of another kind of object
 ALTER SERVER crm OPTIONS (ADD client_secret 'x');
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD url 'https://contoso.crm.dynamics.com');
 ALTER FOREIGN TABLE account OPTIONS (ADD client_id_2 'x');
 ALTER FOREIGN TABLE account ALTER parent OPTIONS (ADD page_size '10');
 ALTER FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (ADD url 'https://contoso.crm.dynamics.com');
 
--- a name like no other
+-- an unknown name
 ALTER FOREIGN TABLE account OPTIONS (ADD wibble_wobble 'x');
 ALTER FOREIGN TABLE account ALTER parent OPTIONS (ADD wibble_wobble 'x');
 
--- application users are numbered from 2 to 64, and so is nothing else
+-- only application users are numbered, from 2 to 64
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD client_id_1 'x');
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD client_id_65 'x');
 ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (ADD client_id_02 'x');
@@ -108,7 +108,7 @@ ALTER SERVER crm OPTIONS (ADD adaptive_rate 'perhaps');
 ALTER SERVER crm OPTIONS (ADD budget_pacing 'off');
 -- texts
 ALTER SERVER crm OPTIONS (ADD user_agent '');
--- no control characters, and nothing that would mean something else in a header or an address
+-- no control characters, and nothing that would have another meaning in a header or an address
 ALTER SERVER crm OPTIONS (ADD user_agent E'x\r\nX-Smuggled: 1');
 ALTER SERVER crm OPTIONS (ADD user_agent 'dataverse_fdw (of contoso)');
 ALTER SERVER crm OPTIONS (ADD api_version '9.2/../../x');
@@ -134,7 +134,7 @@ ALTER FOREIGN TABLE account ALTER parent OPTIONS (SET navigation 'a/b');
 ALTER FOREIGN TABLE account ALTER parent OPTIONS (SET target 'account, contact');
 ALTER FOREIGN TABLE account ALTER parent OPTIONS (SET target 'account');
 ALTER FOREIGN TABLE account ALTER parent OPTIONS (ADD target_set 'accounts(1)');
--- a setting accepts what the option accepts
+-- a setting accepts the values of the option
 SET dataverse_fdw.tag = E'a\nb';
 -- a proxy's password is a secret of the user mapping
 ALTER SERVER crm OPTIONS (ADD proxy 'http://me:hush@proxy:3128');
@@ -175,12 +175,12 @@ RESET ROLE;
 DROP OWNED BY regress_dataverse;
 DROP ROLE regress_dataverse;
 
--- the table of options: secrets are in user mappings only, defaults are valid values
+-- the table of options: secrets are only in user mappings, defaults are valid values
 SELECT count(*) > 60 AS options, count(DISTINCT name) = count(*) AS names FROM dataverse.options();
 SELECT name, place, numbered, superuser_only FROM dataverse.options() WHERE secret ORDER BY name;
 SELECT name, place FROM dataverse.options() WHERE superuser_only ORDER BY name;
 
--- what was refused has changed nothing
+-- refused statements have no effect
 SELECT srvoptions FROM pg_foreign_server WHERE srvname = 'crm';
 SELECT ftoptions FROM pg_foreign_table WHERE ftrelid = 'account'::regclass;
 

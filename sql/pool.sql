@@ -1,5 +1,5 @@
 --
--- The views of the pool, and who sees what.
+-- The views of the pool, and what each role sees.
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
@@ -43,7 +43,7 @@ SELECT requests, rows, bytes_sent > 500 AS bytes_sent, bytes_received > 500 AS b
        throttles, summed_waits < '10s' AS summed_waits, this_session_only
 FROM dataverse.pool WHERE server = 'pool';
 
--- rows that were read, not those that a page could have had
+-- rows that were read, not the capacity of a page
 CREATE FOREIGN TABLE regress_pool_account (accountid uuid, name text, accountnumber text)
   SERVER pool OPTIONS ("table" 'account', entity_set 'accounts', primary_id 'accountid');
 SELECT name FROM regress_pool_account WHERE accountnumber = 'P-1';
@@ -71,14 +71,14 @@ SELECT at > now() - interval '1 min' AS at, name, code, retry_after, fallback, o
 FROM dataverse.throttle_history WHERE server = 'pool';
 SELECT throttled, throttled_seconds_left BETWEEN 80 AND 102 AS left, in_flight, throttle_events_total, backoff_seconds_total BETWEEN 90 AND 103 AS backoff
 FROM dataverse.pool_metrics WHERE foreign_server = 'pool';
--- numbers for exporters: neither null nor jsonb, whatever is known of a user, and the labels are theirs to choose
+-- numbers for exporters: neither null nor jsonb, whatever is known of a user; the names of labels are configurable
 SELECT count(*) > 0 AS seen, count(*) FILTER (WHERE e.value = 'null') AS nulls
 FROM dataverse.pool_metrics AS m, jsonb_each(to_jsonb(m)) AS e;
 SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
 WHERE attrelid = 'dataverse.pool_metrics'::regclass AND attnum > 0
   AND (attname IN ('server', 'datname') OR format_type(atttypid, atttypmod) NOT IN ('integer', 'bigint', 'double precision', 'name', 'text'));
 
--- who sees it: the owner of the server, and who may see all; not who may only use the server
+-- visibility: the owner of the server, and roles that may see everything; not a role that may only use the server
 SET ROLE regress_dataverse_owner;
 SELECT count(*) FROM dataverse.pool WHERE server = 'pool';
 SET ROLE regress_dataverse_user;
@@ -94,7 +94,7 @@ SELECT name FROM dataverse.pool WHERE server = 'pool';
 SELECT application_user FROM dataverse.pool_metrics WHERE foreign_server = 'pool';
 RESET ROLE;
 
--- who may start it over: its owner
+-- privilege to reset: its owner
 SET ROLE regress_dataverse_user;
 SELECT dataverse.reset_pool('pool');
 SELECT dataverse.reset_stats('pool');
@@ -106,7 +106,7 @@ SELECT requests, rows, retries, throttles, failures, bytes_sent FROM dataverse.p
 SELECT count(*) FROM dataverse.throttle_history WHERE server = 'pool';
 RESET ROLE;
 
--- nobody calls these by hand
+-- not to be called by users
 SET ROLE regress_dataverse_other;
 SELECT dataverse.dataverse_fdw_validator('{}', 0);
 RESET ROLE;

@@ -35,7 +35,7 @@ SELECT col_description('pull_copy.account'::regclass, 2) = col_description('pull
 FROM pg_attribute WHERE attrelid = 'pull_dv.account'::regclass AND attname = 'name';
 SELECT foreign_table, target, phase, method, token_at IS NOT NULL AS has_token, last_status, last_error FROM dataverse.sync_state;
 
--- Further runs read what has changed, and write what differs.
+-- Further runs read the changes, and write the differences.
 UPDATE pull_dv.account SET name = 'changed' WHERE accountid = '00000000-0000-4000-8000-000000000002';
 UPDATE pull_dv.account SET description = 'not copied' WHERE accountid = '00000000-0000-4000-8000-000000000003';
 DELETE FROM pull_dv.account WHERE accountid = '00000000-0000-4000-8000-000000000004';
@@ -45,7 +45,7 @@ CALL dataverse.pull('pull_dv.account', 'pull_copy.account',
 SELECT * FROM pg_temp.last_run;
 SELECT accountid, name, numberofemployees FROM pull_copy.account ORDER BY 1;
 
--- A run that finds nothing new, one that compares, and one that reads everything.
+-- A run that finds no changes, one that compares, and one that reads everything.
 CALL dataverse.pull('pull_dv.account', 'pull_copy.account',
   columns => '{accountid, name, numberofemployees, versionnumber}');
 SELECT * FROM pg_temp.last_run;
@@ -61,7 +61,7 @@ CALL dataverse.pull('pull_dv.account', 'pull_copy.account',
 SELECT * FROM pg_temp.last_run;
 SELECT accountid, name FROM pull_copy.account WHERE name = 'changed';
 
--- More columns, columns of another type, and what else may drift.
+-- More columns, columns of another type, and other drift.
 CALL dataverse.pull('pull_dv.account', 'pull_copy.account',
   columns => '{accountid, name, numberofemployees, description, versionnumber}', drift => 'stop');
 CALL dataverse.pull('pull_dv.account', 'pull_copy.account',
@@ -88,7 +88,7 @@ BEGIN
   RETURN NULL;
 END $$;
 CREATE TRIGGER note AFTER INSERT OR UPDATE OR DELETE ON pull_copy.mine FOR EACH ROW EXECUTE FUNCTION pull_copy.note();
--- sees rows that are new, and no others
+-- sees new rows, and no others
 CREATE FUNCTION pull_copy.note_new() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO log VALUES ('BEFORE INSERT', NEW.name);
@@ -107,7 +107,7 @@ TABLE log;
 SELECT name, mine, length FROM mine ORDER BY accountid LIMIT 3;
 RESET search_path;
 
--- What the target must have.
+-- Requirements for the target.
 CREATE TABLE pull_copy.without_id (name text);
 CALL dataverse.pull('pull_dv.account', 'pull_copy.without_id');
 CREATE TABLE pull_copy.without_key (accountid uuid);
@@ -122,10 +122,10 @@ CALL dataverse.pull('pull_dv.account', 'a.b.c');
 CALL dataverse.pull('pull_copy.mine', 'pull_copy.x');
 SELECT status, count(*) FROM dataverse.runs WHERE error IS NOT NULL GROUP BY 1;
 
--- Columns that the target does not have are not added later, unless they are new.
+-- Columns that the target lacks are not added later, unless they are new.
 SELECT array_agg(attname ORDER BY attnum) FROM pg_attribute WHERE attrelid = 'pull_copy.mine'::regclass AND attnum > 0;
 
--- Deleted rows can be marked, or stay.
+-- Deleted rows can be marked, or kept.
 CALL dataverse.pull('pull_dv.account', 'pull_copy.marked', columns => '{accountid, name}', deletes => 'mark');
 CALL dataverse.pull('pull_dv.account', 'pull_copy.kept', columns => '{name}', deletes => 'ignore');
 DELETE FROM pull_dv.account WHERE name IN ('account 5', 'account 6');
@@ -165,7 +165,7 @@ SET client_min_messages = error;
 SELECT target, last_status FROM dataverse.sync_state WHERE target ~ '^pull_all' ORDER BY 1;
 CALL dataverse.pull_all('pull_copy', 'pull_all');
 
--- Changes as such.
+-- The changes themselves.
 SELECT id, deleted, "row" ->> 'name' AS name FROM dataverse.changes('pull_dv.account') WHERE id IS NOT NULL ORDER BY id;
 SELECT next_token AS token FROM dataverse.changes('pull_dv.account') WHERE id IS NULL \gset
 DELETE FROM pull_dv.account WHERE name = 'account 1';
@@ -177,7 +177,7 @@ SELECT * FROM dataverse.changes('pull_dv.account', '1%2101%2f01%2f2020%2000%3a00
 SELECT * FROM dataverse.changes('pull_dv.team');
 SELECT * FROM dataverse.page_rows(NULL::pull_dv.team);
 
--- What is read of a table's definition cannot be changed meanwhile.
+-- A table's definition cannot be changed while it is read.
 BEGIN;
 SELECT count(*) FROM dataverse.pull_info('pull_dv.account');
 SELECT mode FROM pg_locks WHERE relation = 'pull_dv.account'::regclass AND pid = pg_backend_pid();

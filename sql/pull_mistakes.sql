@@ -1,5 +1,5 @@
 --
--- What is said of calls that cannot work: what happened, to what, and what to do.
+-- Messages about invalid calls: what happened, to which object, and what to do.
 --
 \set SHOW_CONTEXT never
 \getenv dvsim_url DVSIM_URL
@@ -16,7 +16,7 @@ CREATE SCHEMA mistakes;
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER mistakes INTO mistakes_dv;
 INSERT INTO mistakes_dv.account (name) SELECT 'account ' || i FROM generate_series(1, 3) AS i;
 
--- ---- tables that are none, or are not named at all: there is no run, and no copy
+-- ---- invalid or missing names of tables: no run, and no copy
 
 CALL dataverse.pull(NULL, 'mistakes.account');
 CALL dataverse.pull('mistakes_dv.account', NULL);
@@ -37,7 +37,7 @@ CALL dataverse.pull_all('mistakes_dv', 'mistakes_nowhere');
 CALL dataverse.pull_all('mistakes', 'mistakes');
 SELECT count(*) FROM dataverse.sync_state WHERE target LIKE 'mistakes%';
 
--- ---- values that mean nothing; there is no run either
+-- ---- invalid values; no run either
 
 CALL dataverse.pull('mistakes_dv.account', '');
 CALL dataverse.pull('mistakes_dv.account', 'mistakes.account', columns => '{}');
@@ -59,7 +59,7 @@ CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', sweep => '-1 s');
 CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', wait => NULL);
 SELECT count(*) FROM dataverse.sync_state WHERE target LIKE 'mistakes%';
 
--- ---- where nothing can be committed
+-- ---- contexts without COMMIT
 
 BEGIN;
 CALL dataverse.pull('mistakes_dv.account', 'mistakes.account');
@@ -111,14 +111,14 @@ CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', column_conflicts 
 CALL dataverse.pull('mistakes_dv.contact', 'mistakes.account');
 SELECT target, status, phase, error FROM dataverse.runs WHERE target LIKE 'mistakes.%' AND status <> 'succeeded' ORDER BY id;
 
--- ---- a row that is created again has values that nobody has changed
+-- ---- a recreated row has values that nobody has changed
 
 UPDATE mistakes.account SET fax = '3' WHERE name = 'account 3';
 DELETE FROM mistakes_dv.account WHERE name = 'account 3';
 CALL dataverse.sync('mistakes_dv.account', 'mistakes.account', conflict => 'local');
 SELECT name, fax FROM mistakes_dv.account ORDER BY name;
 
--- ---- what was not sent is forgotten, but stays in the table
+-- ---- unsent changes are forgotten, but stay in the table
 
 INSERT INTO mistakes.account (name) VALUES ('here');
 CALL dataverse.untrack('mistakes.account');

@@ -25,12 +25,12 @@ CREATE VIEW pg_temp.last_run AS
 INSERT INTO refused_dv.account (accountid, name, accountnumber, numberofemployees)
   SELECT pg_temp.id(i), 'account ' || i, 'A' || i, i FROM generate_series(1, 100) AS i;
 
--- Everything else gets in; the run fails with an error that names the row.
+-- All other rows are merged; the run fails with an error that names the row.
 CREATE TABLE refused.account (
   accountid uuid PRIMARY KEY, name varchar(12) NOT NULL, accountnumber text UNIQUE, numberofemployees integer,
   parentaccountid uuid REFERENCES refused.account, versionnumber bigint,
   CONSTRAINT few CHECK (numberofemployees <> 42));
--- what is missing here, and what is too much or different
+-- missing values, and excessive or different ones
 CREATE VIEW pg_temp.differs AS
   SELECT a.name AS there, t.name AS here
   FROM refused_dv.account AS a FULL JOIN refused.account AS t USING (accountid)
@@ -62,14 +62,14 @@ EXCEPTION WHEN feature_not_supported THEN
   RAISE INFO '% %', detail, hint;
 END $$;
 SELECT refused, last_status FROM dataverse.sync_state;
--- it gets in once it may, and its entry goes away
+-- it is merged once it is accepted, and its entry is deleted
 ALTER TABLE refused.account DROP CONSTRAINT few;
 :pull);
 SELECT * FROM pg_temp.last_run;
 SELECT count(*) FROM dataverse.rejects;
 SELECT * FROM pg_temp.differs;
 
--- Corrected in Dataverse, deleted there, and refused for several reasons.
+-- Corrected in Dataverse, deleted in Dataverse, and refused for several reasons.
 UPDATE refused_dv.account SET name = 'a name that is too long' WHERE accountid = pg_temp.id(7);
 UPDATE refused_dv.account SET name = NULL WHERE accountid = pg_temp.id(8);
 INSERT INTO refused_dv.account (accountid, name, accountnumber) VALUES (pg_temp.id(201), 'double', 'A1');
@@ -88,7 +88,7 @@ UPDATE refused_dv.account SET accountnumber = 'A202' WHERE accountid = pg_temp.i
 SELECT * FROM pg_temp.differs;
 SELECT count(*) FROM dataverse.rejects;
 
--- A value that moves from one row to another, and two that change places.
+-- A value that moves from one row to another, and two rows that exchange values.
 UPDATE refused_dv.account SET accountnumber = NULL WHERE accountid = pg_temp.id(1);
 UPDATE refused_dv.account SET accountnumber = 'A1' WHERE accountid = pg_temp.id(3);
 :pull);
@@ -102,7 +102,7 @@ ALTER TABLE refused.account DROP CONSTRAINT account_accountnumber_key, ADD UNIQU
 :pull);
 SELECT * FROM pg_temp.differs;
 
--- References to rows of other pages, of the table itself, also in circles.
+-- References to rows of other pages, of the table itself, also in cycles.
 SELECT dataverse.forget_copy('refused.account');
 TRUNCATE refused.account;
 UPDATE refused_dv.account SET parentaccountid = pg_temp.id(numberofemployees + 1) WHERE numberofemployees < 100;
@@ -141,7 +141,7 @@ DROP TRIGGER no_thirteen ON refused.account;
 :pull);
 SELECT * FROM pg_temp.differs;
 
--- Rows here still need one that is gone: in deltas, and when ids are compared.
+-- Local rows still need a deleted one: in deltas, and when ids are compared.
 CREATE TABLE refused.child (accountid uuid REFERENCES refused.account);
 INSERT INTO refused.child VALUES (pg_temp.id(30)), (pg_temp.id(31)), (pg_temp.id(32));
 UPDATE refused_dv.account SET parentaccountid = NULL WHERE parentaccountid IN (pg_temp.id(30), pg_temp.id(31), pg_temp.id(32));
@@ -156,13 +156,13 @@ SELECT * FROM pg_temp.last_run;
 DELETE FROM refused_dv.account WHERE accountid IN (pg_temp.id(31), pg_temp.id(34));
 :pull, sweep => '0', on_error => 'continue');
 SELECT operation, row_id, "row", sqlstate, message FROM dataverse.rejects;
--- it comes back
+-- it is created again
 INSERT INTO refused_dv.account (accountid, name) VALUES (pg_temp.id(31), 'again');
 :pull);
 SELECT count(*) FROM dataverse.rejects;
 SELECT * FROM pg_temp.differs;
 
--- Tables that need each other come right in any order.
+-- Tables that need each other are completed in any order.
 DELETE FROM refused_dv.account WHERE accountid = pg_temp.id(32);
 INSERT INTO refused_dv.contact (contactid, lastname) SELECT pg_temp.id(i), 'contact ' || i FROM generate_series(51, 53) AS i;
 UPDATE refused_dv.account SET primarycontactid = pg_temp.id(51) WHERE accountid = pg_temp.id(60);
@@ -174,7 +174,7 @@ SELECT target, status, rejected FROM (SELECT * FROM dataverse.runs ORDER BY id D
 SELECT target, last_status, refused FROM dataverse.sync_state ORDER BY 1;
 SELECT count(*) FROM refused.account WHERE primarycontactid IS NOT NULL;
 
--- A run that will fail does not read everything first, and the next one goes on.
+-- A run that is bound to fail does not read everything first, and the next one continues.
 SELECT dataverse.forget_copy('refused.contact');
 DROP TABLE refused.contact CASCADE;
 CREATE TABLE refused.contact (contactid uuid PRIMARY KEY, lastname text CHECK (lastname <> 'many'), versionnumber bigint);

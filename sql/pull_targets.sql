@@ -1,6 +1,6 @@
 --
--- What the table of a copy can be: partitions, generated and identity columns,
--- row security, names that need quotes, and what becomes of it.
+-- Possible tables of a copy: partitions, generated and identity columns,
+-- row security, names that need quotes, and later changes.
 --
 \set VERBOSITY terse
 \set SHOW_CONTEXT never
@@ -46,7 +46,7 @@ SELECT * FROM pg_temp.last_run;
 RESET search_path;
 ALTER FOREIGN TABLE "Targets dv".account RENAME "The ""Name"" %s" TO name;
 
--- Renamed, moved, and made again.
+-- Renamed, moved, and recreated.
 ALTER TABLE "Targets"."An Account" RENAME TO moved;
 ALTER TABLE "Targets".moved RENAME "The ""Name"" %s" TO name;
 CREATE SCHEMA "Elsewhere";
@@ -107,7 +107,7 @@ UPDATE "Targets dv".account SET name = 'generated' WHERE accountid = pg_temp.id(
 CALL dataverse.pull('"Targets dv".account', '"Targets".own');
 SELECT name, upper FROM "Targets".own WHERE accountid = pg_temp.id(20);
 
--- A text that is longer than here in Dataverse, and begins with what is here.
+-- A text that is longer in Dataverse, and begins with the local one.
 UPDATE "Targets dv".account SET name = '12345678901234567890' WHERE accountid = pg_temp.id(21);
 CALL dataverse.pull('"Targets dv".account', '"Targets".own');
 UPDATE "Targets dv".account SET name = '12345678901234567890!' WHERE accountid = pg_temp.id(21);

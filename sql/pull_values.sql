@@ -1,6 +1,6 @@
 --
 -- A copy has the values of Dataverse, or it does not have the row: columns of
--- other types, types that cannot follow, and columns that are not fed any more.
+-- other types, types that cannot follow, and columns that get no values any more.
 --
 \set VERBOSITY default
 \set SHOW_CONTEXT never
@@ -22,7 +22,7 @@ CREATE FUNCTION pg_temp.id(i integer) RETURNS uuid LANGUAGE sql AS
 CREATE VIEW pg_temp.last_run AS
   SELECT status, inserted, updated, unchanged, rejected, sqlstate FROM dataverse.runs ORDER BY id DESC LIMIT 1;
 
--- Row 1 fits everywhere; each of the others does not fit one column.
+-- Row 1 fits every column; each of the others does not fit one column.
 INSERT INTO values_dv.new_alltypes (new_alltypesid, new_name, new_text, new_integer, new_bigint, new_decimal, new_double, new_boolean,
     new_choices, new_datetime, new_date, new_zonefree)
   VALUES (pg_temp.id(1), 'abcde', 'short', 5, 7, 3, 0.5, true, '{1,2}', '2026-01-02 00:00+00', '2026-01-02', '2026-01-02 00:00'),
@@ -46,7 +46,7 @@ CALL dataverse.pull('values_dv.new_alltypes', 'values_copy.other', on_error => '
 SELECT row_id, sqlstate, message FROM dataverse.rejects WHERE operation = 'pull' ORDER BY row_id;
 SELECT new_alltypesid, new_name, new_text, new_integer, new_bigint, new_decimal, new_double, new_boolean, new_choices, new_datetime, new_date, new_zonefree
 FROM values_copy.other ORDER BY 1;
--- what is here is compared with what the column would hold, and is refused all the same
+-- the local value is compared with the one that the column would store, and is refused nevertheless
 UPDATE values_dv.new_alltypes SET new_name = 'abcdef', new_bigint = 8 WHERE new_alltypesid = pg_temp.id(1);
 UPDATE values_dv.new_alltypes SET new_name = 'abcde ' WHERE new_alltypesid = pg_temp.id(2);
 UPDATE values_dv.new_alltypes SET new_decimal = 5 WHERE new_alltypesid = pg_temp.id(5);
@@ -56,7 +56,7 @@ SELECT new_alltypesid, new_name, new_bigint, new_decimal FROM values_copy.other 
 SELECT dataverse.forget_copy('values_copy.other');
 DROP TABLE values_copy.other;
 
--- Times without their zones are those of UTC, whatever the session's zone is, and so they are sent.
+-- Times without time zone are in UTC, in any session's time zone, and are sent in UTC.
 -- Blanks at the end of char(n) are neither compared nor sent.
 CREATE TABLE values_copy.times (new_alltypesid uuid PRIMARY KEY, new_name char(8), new_datetime timestamp, new_date timestamptz, new_zonefree timestamptz,
   versionnumber bigint, zone text);
@@ -97,7 +97,7 @@ SELECT dataverse.forget_copy('values_copy.cash');
 UPDATE values_dv.account SET numberofemployees = numberofemployees / 2 WHERE accountid IN (pg_temp.id(1), pg_temp.id(2));
 DROP TABLE values_copy.cash;
 
--- A type follows that of the foreign table, also after it was not to.
+-- A type follows that of the foreign table, also after this was disabled.
 \set pull 'CALL dataverse.pull(''values_dv.account'', ''values_copy.account'''
 :pull, columns => '{accountid, name, numberofemployees, versionnumber}');
 ALTER FOREIGN TABLE values_dv.account ALTER numberofemployees TYPE numeric;
@@ -108,7 +108,7 @@ SELECT pg_typeof(numberofemployees) FROM values_copy.account LIMIT 1;
 :pull, columns => '{accountid, name, numberofemployees, versionnumber}');
 SELECT pg_typeof(numberofemployees) FROM values_copy.account LIMIT 1;
 
--- A view stands in the way: the old type goes on, with the values that it admits.
+-- A view prevents it: the old type is kept, with the values that fit.
 CREATE VIEW values_copy.large AS SELECT accountid, numberofemployees FROM values_copy.account WHERE numberofemployees > 10;
 ALTER FOREIGN TABLE values_dv.account ALTER numberofemployees TYPE text;
 \set VERBOSITY default
@@ -130,7 +130,7 @@ SELECT * FROM pg_temp.last_run;
 SELECT name, numberofemployees FROM values_copy.account WHERE accountid IN (pg_temp.id(4), pg_temp.id(5)) ORDER BY 1;
 SELECT unfed FROM dataverse.sync_state;
 
--- A change of type here changes values that are here already, so that all rows are read again.
+-- A local change of type changes existing values, so all rows are read again.
 UPDATE values_dv.account SET revenue = 1.5 WHERE accountid = pg_temp.id(6);
 CALL dataverse.pull('values_dv.account', 'values_copy.sums', columns => '{accountid, revenue, versionnumber}');
 ALTER TABLE values_copy.sums ALTER revenue TYPE integer;
@@ -143,7 +143,7 @@ SELECT revenue FROM values_copy.sums WHERE accountid = pg_temp.id(6);
 SELECT dataverse.forget_copy('values_copy.sums');
 DROP TABLE values_copy.sums;
 
--- Columns that are not fed any more: left out, renamed there, and renamed here.
+-- Columns that no longer get values: excluded, renamed in Dataverse, and renamed locally.
 :pull, columns => '{accountid, name, versionnumber}');
 SELECT unfed FROM dataverse.sync_state;
 :pull, columns => '{accountid, name, numberofemployees, versionnumber}');

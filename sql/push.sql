@@ -23,7 +23,7 @@ CREATE VIEW pg_temp.last_run AS
 CREATE VIEW pg_temp.left_over AS
   SELECT (SELECT count(*) FROM dataverse.pushes) AS pushes, (SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse\_push\_%' AND relkind = 'r') AS tables;
 
--- insert: ids are made, or given; a query can return nothing
+-- insert: ids are generated, or given; a query can return no rows
 CALL dataverse.push('SELECT name, number AS accountnumber, employees AS numberofemployees FROM source WHERE employees <= 4;',
   'push_dv.account', chunk => 3);
 SELECT * FROM pg_temp.last_run;
@@ -36,7 +36,7 @@ CALL dataverse.push($$SELECT 'a constant' AS name, '2020-02-03' AS overriddencre
 SELECT name, overriddencreatedon IS NOT NULL AS constant_is_sent FROM push_dv.account WHERE name = 'a constant';
 SELECT query, status, error FROM dataverse.runs WHERE status = 'failed' AND foreign_table LIKE 'push_dv.%';
 
--- update, with rows that are not there, and by a key
+-- update, with missing rows, and by a key
 SET client_min_messages = warning;
 CALL dataverse.push('SELECT id AS accountid, employees * 10 AS numberofemployees FROM source', 'push_dv.account', operation => 'update');
 SELECT * FROM pg_temp.last_run;
@@ -52,7 +52,7 @@ SELECT name, accountnumber FROM push_dv.account ORDER BY accountnumber, name;
 CALL dataverse.push('SELECT number AS new_serial, name AS new_name FROM source WHERE employees < 4', 'push_dv.new_meter', key => '{new_serial}');
 CALL dataverse.push('SELECT number AS new_serial, upper(name) AS new_name FROM source WHERE employees BETWEEN 2 AND 5', 'push_dv.new_meter', key => '{new_serial}');
 SELECT new_serial, new_name FROM push_dv.new_meter WHERE new_serial LIKE 'A-%' ORDER BY 1;
--- a key that is newer than the foreign table, whose columns have other names here and come in another order
+-- a key that is newer than the foreign table, whose columns have other local names and another order
 ALTER FOREIGN TABLE push_dv.new_meter OPTIONS (DROP keys);
 ALTER FOREIGN TABLE push_dv.new_meter RENAME COLUMN new_number TO numero;
 CALL dataverse.push($$SELECT 7 AS numero, a.accountid AS new_accountid, 'by two' AS new_name FROM push_dv.account AS a WHERE a.name = 'a constant'$$,
@@ -62,7 +62,7 @@ CALL dataverse.push('SELECT 7 AS numero, ''by one'' AS new_name', 'push_dv.new_m
 DELETE FROM push_dv.new_meter WHERE new_name = 'by two';
 ALTER FOREIGN TABLE push_dv.new_meter RENAME COLUMN numero TO new_number;
 
--- delete, of rows that are there and of others
+-- delete, of existing rows and others
 CALL dataverse.push('SELECT id AS accountid FROM source', 'push_dv.account', operation => 'delete');
 SELECT * FROM pg_temp.last_run;
 SELECT count(*) FROM push_dv.account;
@@ -78,7 +78,7 @@ CALL dataverse.push($$SELECT id AS accountid, 'third' AS name FROM source$$, 'pu
 SELECT * FROM pg_temp.last_run;
 SELECT operation, rows, rows_done FROM dataverse.pushes;
 
--- an unfinished push goes on, whatever its query would return now
+-- an unfinished push continues, whatever its query would return now
 DELETE FROM push_dv.account WHERE accountid IN (SELECT id FROM source);
 INSERT INTO source SELECT gen_random_uuid(), 'later';
 CALL dataverse.push($$SELECT id AS accountid, 'third' AS name FROM source$$, 'push_dv.account');
@@ -91,7 +91,7 @@ SELECT * FROM pg_temp.left_over;
 DELETE FROM source WHERE name = 'later';
 SELECT count(*) FROM push_dv.account WHERE name = 'third';
 
--- what is refused before anything is sent
+-- refused before anything is sent
 CALL dataverse.push('SELECT nme FROM source', 'push_dv.account');
 CALL dataverse.push('SELECT 1 / (employees - 3) AS numberofemployees FROM source', 'push_dv.account');
 CALL dataverse.push('SELECT name AS nme FROM source', 'push_dv.account');
@@ -117,7 +117,7 @@ CALL dataverse.push('SELECT $1 AS name', 'push_dv.account');
 CALL dataverse.push('SELECT FROM source', 'push_dv.account');
 SELECT * FROM pg_temp.left_over;
 
--- rows that an alternate key forbids are refused when the push goes on, too, whether it makes their ids or not
+-- rows that violate an alternate key are also refused when the push continues, with generated ids or without
 CREATE TABLE pairs AS SELECT format('00000000-0000-4000-8001-%s', lpad(i::text, 12, '0'))::uuid AS id, i FROM generate_series(2, 13) AS i;
 CALL dataverse.push('SELECT ''P-'' || i / 2 AS new_serial, ''pair '' || i AS new_name FROM pairs ORDER BY i', 'push_dv.new_meter', on_error => 'continue', max_errors => 2);
 CALL dataverse.push('SELECT ''P-'' || i / 2 AS new_serial, ''pair '' || i AS new_name FROM pairs ORDER BY i', 'push_dv.new_meter', on_error => 'continue');
@@ -142,7 +142,7 @@ SELECT count(*) FROM push_dv.account;
 SELECT * FROM pg_temp.left_over;
 
 
--- how a push writes is nobody else's business: not that of a trigger, nor of what follows in the transaction
+-- the settings of a push affect nothing else: neither triggers, nor later statements of the transaction
 CREATE FOREIGN TABLE push_dv.log (id uuid OPTIONS ("column" 'contactid'), lastname text OPTIONS ("column" 'lastname')) SERVER push
   OPTIONS ("table" 'contact', entity_set 'contacts', primary_id 'contactid');
 CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$

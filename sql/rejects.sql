@@ -1,5 +1,5 @@
 --
--- Rows that are refused: how they are filed, who sees them, trying them again.
+-- Rejected rows: how they are filed, which roles see them, and retries.
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
@@ -35,7 +35,7 @@ CREATE VIEW pg_temp.filed AS
   SELECT foreign_table, operation, row_number, row_id, "row", code, sqlstate, left(message, 40) AS message, attempts
   FROM dataverse.rejects ORDER BY id;
 
--- names of columns are those here; numbers stay what they were
+-- names of columns are local; numbers are unchanged
 INSERT INTO rejects_dv.client VALUES
   ('10000000-0000-0000-0000-000000000001', 'good', 1, 1.10, NULL),
   ('10000000-0000-0000-0000-000000000002', repeat('x', 161), 2, 20000000000000000.20, NULL),
@@ -45,7 +45,7 @@ SELECT operation, row_number, row_id, code, sqlstate, attempts, "row" - 'the nam
 SELECT role, server, foreign_table, pid = pg_backend_pid() AS pid, at > now() - interval '1 min' AS at, length("row" ->> 'the name')
 FROM dataverse.rejects ORDER BY id;
 
--- who sees it, and who can take it away
+-- which roles see it, and can delete it
 RESET ROLE;
 SET ROLE regress_rejects_other;
 SELECT count(*) FROM dataverse.rejects;
@@ -77,7 +77,7 @@ SELECT "the name", size, volume, boss FROM rejects_dv.client ORDER BY id;
 SHOW dataverse_fdw.on_error;
 DELETE FROM dataverse.rejects RETURNING row_id;
 
--- rows without ids keep their numbers, too, and the same row in another statement is another one
+-- rows without ids keep their numbers as well, and the same row in another statement is another one
 RESET ROLE;
 ALTER SERVER rejects OPTIONS (ADD generate_ids 'off');
 SET ROLE regress_rejects_writer;
@@ -93,7 +93,7 @@ RESET ROLE;
 ALTER SERVER rejects OPTIONS (DROP generate_ids);
 SET ROLE regress_rejects_writer;
 
--- an update, of another column set too
+-- an update, also of another set of columns
 UPDATE rejects_dv.client SET boss = '20000000-0000-0000-0000-000000000002', size = 7 WHERE "the name" = 'good';
 SELECT operation, row_id, "row", code FROM pg_temp.filed;
 INSERT INTO rejects_dv.contact (contactid, lastname) VALUES ('20000000-0000-0000-0000-000000000002', 'Chief');
@@ -113,7 +113,7 @@ SET dataverse_fdw.dry_run = on;
 SELECT * FROM dataverse.retry_rejects();
 RESET dataverse_fdw.dry_run;
 
--- all types come back as they were
+-- all types survive the round trip
 CREATE TEMP TABLE original AS SELECT new_alltypesid, new_name, new_text, new_memo, new_integer, new_percent, new_bigint, new_decimal, new_money,
   new_double, new_boolean, new_choice, new_choices, new_datetime, new_date, new_zonefree, new_customerid, new_customeridtype,
   new_relatedid, new_relatedidtype, new_image
@@ -135,7 +135,7 @@ INSERT INTO rejects_dv.new_alltypes (new_alltypesid, new_name, new_text, new_mem
 SELECT p.* FROM pg_temp.filed f, jsonb_populate_record(NULL::original, f."row" || '{"new_percent": 100}') p;
 SELECT new_name, new_percent, new_choices, new_customeridtype, new_image FROM rejects_dv.new_alltypes;
 DELETE FROM dataverse.rejects RETURNING row_id;
--- a lookup that is cleared
+-- a lookup that is set to null
 UPDATE rejects_dv.new_alltypes SET new_relatedid = NULL, new_percent = 102;
 SELECT "row" FROM pg_temp.filed;
 DELETE FROM dataverse.rejects RETURNING row_id;
@@ -153,7 +153,7 @@ INSERT INTO rejects_dv.new_meter (new_name, new_serial, new_contactid)
 VALUES ('By one', 'It''s 100% ü, (x=1)', '20000000-0000-0000-0000-00000000000f');
 SELECT operation, row_id, "row" - 'new_contactid' AS "row", code FROM pg_temp.filed;
 SELECT * FROM dataverse.retry_rejects();
--- the first is refused here now, and filed as it is
+-- the first is now refused locally, and filed unchanged
 SELECT operation, row_id, "row", code, sqlstate, message FROM pg_temp.filed;
 INSERT INTO rejects_dv.contact (contactid, lastname) VALUES ('20000000-0000-0000-0000-00000000000f', 'Customer');
 SELECT * FROM dataverse.retry_rejects();
@@ -186,7 +186,7 @@ SELECT * FROM dataverse.retry_rejects();
 SELECT id, "the name", size FROM rejects_dv.client WHERE size > 20 ORDER BY size;
 DELETE FROM rejects_dv.client WHERE size > 20;
 INSERT INTO rejects_dv.client (id, "the name", size) VALUES ('10000000-0000-0000-0000-000000000023', repeat('z', 161), 23);
--- what could not be written is refused at once: which column, and why
+-- a row that cannot be written is refused at once: with the column and the reason
 CREATE FUNCTION pg_temp.correct(which uuid, what jsonb, OUT state text, OUT message text, OUT detail text, OUT hint text) LANGUAGE plpgsql AS $$
 BEGIN
   UPDATE dataverse.rejects SET "row" = what WHERE row_id = which;
@@ -233,7 +233,7 @@ DELETE FROM dataverse.rejects WHERE length("row" ->> 'the name') > 100;
 SELECT * FROM dataverse.retry_rejects();
 SELECT new_name, new_integer, new_percent, new_customeridtype FROM rejects_dv.new_alltypes WHERE new_alltypesid = '30000000-0000-0000-0000-000000000031';
 SELECT size FROM rejects_dv.client WHERE id = '10000000-0000-0000-0000-000000000003';
--- what was to be deleted has nothing to correct
+-- a row to be deleted has nothing to correct
 \setenv FAULTS '[{"action":"status","path":"$batch","batch_part":1,"status":403,"code":"0x80040220","message":"no right"}]'
 \set told `curl -s -o /dev/null -X POST "$DVSIM_URL/_dvsim/faults" -d "$FAULTS"`
 DELETE FROM rejects_dv.new_alltypes WHERE new_alltypesid = '30000000-0000-0000-0000-000000000031';
@@ -253,7 +253,7 @@ SELECT * FROM dataverse.retry_rejects();
 SELECT new_name, partitionid FROM rejects_dv.new_reading;
 DELETE FROM rejects_dv.new_reading;
 INSERT INTO rejects_dv.client (id, "the name", size) VALUES ('10000000-0000-0000-0000-000000000023', repeat('z', 161), 23);
--- by nobody else: neither a member of the role, nor who may see or write everything; a superuser may, in the table
+-- by no other role: neither a member of the role, nor one that may see or write everything; a superuser may, in the table
 RESET ROLE;
 CREATE ROLE regress_rejects_member IN ROLE regress_rejects_writer;
 CREATE ROLE regress_rejects_all IN ROLE pg_read_all_data, pg_write_all_data;
@@ -271,11 +271,11 @@ DELETE FROM dataverse.rejects RETURNING row_id;
 RESET ROLE;
 DROP ROLE regress_rejects_member, regress_rejects_all;
 SET ROLE regress_rejects_writer;
--- what it tries again is a list
+-- a list selects the rows to retry
 SELECT dataverse.retrying('{1,NULL}');
 SELECT dataverse.retrying('{{1,2},{3,4}}');
 
--- not more than so many: the statement fails, and what was filed goes with it
+-- at most this number: the statement fails, and the filed rows are rolled back
 RESET ROLE;
 ALTER FOREIGN TABLE rejects_dv.client OPTIONS (ADD max_errors '1');
 SET ROLE regress_rejects_writer;
@@ -284,7 +284,7 @@ SELECT count(*) FROM dataverse.rejects;
 DROP VIEW pg_temp.filed;
 DROP TABLE original;
 
--- nothing of the caller's has a say
+-- the caller's settings have no effect
 RESET ROLE;
 CREATE SCHEMA rejects_evil;
 GRANT USAGE ON SCHEMA rejects_evil TO regress_rejects_writer;
@@ -306,14 +306,14 @@ RESET standard_conforming_strings;
 RESET search_path;
 SELECT "row" - 'id' AS "row" FROM dataverse.rejects;
 
--- a rollback takes back what was filed
+-- a rollback removes filed rows
 BEGIN;
 INSERT INTO rejects_dv.client ("the name") VALUES (repeat('x', 161));
 SELECT count(*) FROM dataverse.rejects;
 ROLLBACK;
 SELECT count(*) FROM dataverse.rejects;
 
--- pairs of an intersect table, which are known by the ids of both rows
+-- pairs of an intersect table, which are identified by the ids of both rows
 RESET ROLE;
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_account_contact) FROM SERVER rejects INTO rejects_dv;
 GRANT ALL ON rejects_dv.new_account_contact TO regress_rejects_writer;
@@ -333,7 +333,7 @@ SELECT * FROM dataverse.retry_rejects();
 SELECT operation, row_id, "row", attempts FROM dataverse.rejects ORDER BY id;
 SELECT accountid, contactid FROM rejects_dv.new_account_contact ORDER BY contactid;
 DELETE FROM dataverse.rejects;
--- one that is not let go
+-- one that is not released
 \! curl -s -d '{"path":"$batch","batch_part":1,"status":400,"code":"0x80040216","message":"No.","times":2}' "$DVSIM_URL/_dvsim/faults" >/dev/null
 DELETE FROM rejects_dv.new_account_contact WHERE contactid = '30000000-0000-0000-0000-0000000000c3';
 SELECT operation, row_id, "row", attempts FROM dataverse.rejects ORDER BY id;
@@ -343,13 +343,13 @@ SELECT * FROM dataverse.retry_rejects();
 SELECT accountid, contactid FROM rejects_dv.new_account_contact ORDER BY contactid;
 \! curl -s -X DELETE "$DVSIM_URL/_dvsim/faults" >/dev/null
 
--- entries of rows that got in would stay
+-- entries of accepted rows would stay
 RESET ROLE;
 SET session_replication_role = replica;
 SELECT * FROM dataverse.retry_rejects();
 RESET session_replication_role;
 
--- a foreign table that is gone
+-- a dropped foreign table
 SET ROLE regress_rejects_writer;
 INSERT INTO rejects_dv.client ("the name") VALUES (repeat('x', 161));
 RESET ROLE;

@@ -1,4 +1,4 @@
--- What a role can do with the rights that it has: upserts, settings, checks of views and policies.
+-- The rights of a role: upserts, settings, checks of views and policies.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
@@ -31,11 +31,11 @@ GRANT INSERT, UPDATE, DELETE ON account TO regress_rights_viewer;
 \set one '''00000000-0000-0000-0000-000000000001'''
 \set two '''00000000-0000-0000-0000-000000000002'''
 INSERT INTO account (accountid, name, accountnumber, employees) VALUES (:one, 'one', 'A1', 1), (:two, 'two', 'A2', 2);
--- what there is, after an attempt
+-- the rows after an attempt
 CREATE FUNCTION rows(OUT n text, OUT e integer) RETURNS SETOF record LANGUAGE sql AS 'SELECT name, employees FROM rights.account ORDER BY accountid';
 
 --
--- An upsert takes UPDATE
+-- An upsert requires UPDATE
 --
 SET ROLE regress_rights_inserter;
 SET dataverse_fdw.insert_mode = 'upsert';
@@ -127,7 +127,7 @@ INSERT INTO invoked VALUES (:one, 'x');
 INSERT INTO ruled VALUES (:one, 'x');
 SELECT * FROM rows();
 RESET ROLE;
--- the option of the table says so for everybody
+-- the option of the table applies to all roles
 RESET dataverse_fdw.insert_mode;
 ALTER FOREIGN TABLE account OPTIONS (ADD insert_mode 'upsert');
 SET ROLE regress_rights_inserter;
@@ -152,7 +152,7 @@ ALTER FOREIGN TABLE account OPTIONS (DROP insert_mode);
 SELECT * FROM rows();
 
 --
--- Settings: whose they are, and what they may ask for
+-- Settings: their makers, and the effects allowed to these
 --
 SET search_path = rights, public;
 CREATE FUNCTION add(id uuid, n text) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = rights AS
@@ -173,20 +173,20 @@ RESET dataverse_fdw.dry_run;
 SET dataverse_fdw.on_error = 'continue';
 SELECT add(:one, 'filed');
 RESET dataverse_fdw.on_error;
--- what says how fast is anybody's
+-- any role may set the speed
 SET dataverse_fdw.batch_size = 10;
 SELECT add('00000000-0000-0000-0000-000000000003', 'three');
 RESET dataverse_fdw.batch_size;
 -- a setting of the function itself
 SELECT add_as_set('00000000-0000-0000-0000-000000000003', 'three again');
 RESET ROLE;
--- a superuser's setting goes everywhere
+-- a superuser's setting applies everywhere
 SET dataverse_fdw.insert_mode = 'upsert';
 SELECT add('00000000-0000-0000-0000-000000000003', 'three for a superuser');
 RESET dataverse_fdw.insert_mode;
 SELECT * FROM rows();
 
--- the owner's options are the most
+-- the owner's options are the maximum
 CREATE FUNCTION try(setting text, value text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   detail text;
@@ -215,7 +215,7 @@ SELECT * FROM try_all() \g (format=unaligned tuples_only=on)
 SET dataverse_fdw.insert_mode = 'upsert';
 INSERT INTO account (accountid, name) VALUES (:one, 'x');
 RESET dataverse_fdw.insert_mode;
--- the owner may ask for anything
+-- the owner may set anything
 SET ROLE regress_rights_owner;
 SELECT setting, value, result FROM try_all() WHERE result <> 'done';
 SET dataverse_fdw.insert_mode = 'upsert';
@@ -245,7 +245,7 @@ INSERT INTO parent VALUES (:one, 'x', 51);
 COPY parent (id, n, e) FROM STDIN;
 00000000-0000-0000-0000-000000000001	x	51
 \.
--- not the concern of rows that stay here
+-- not relevant to local rows
 INSERT INTO parent VALUES (:one, 'here', 1);
 SET ROLE regress_rights_writer;
 SET dataverse_fdw.insert_mode = 'upsert';
@@ -319,7 +319,7 @@ RESET ROLE;
 SELECT * FROM rows() WHERE n = 'x';
 
 --
--- Checks of views and policies: what they refuse is not written
+-- Checks of views and policies: rows that they refuse are not written
 --
 DELETE FROM account WHERE accountid NOT IN (:one, :two);
 UPDATE account SET name = 'one', employees = 1 WHERE accountid = :one;
@@ -332,7 +332,7 @@ CREATE VIEW checked_id AS SELECT accountid, name FROM account WHERE accountid > 
 CREATE VIEW checked_row AS SELECT accountid, name FROM account WHERE account IS NOT NULL WITH CHECK OPTION;
 CREATE SEQUENCE times;
 CREATE VIEW checked_once AS SELECT accountid, name FROM account WHERE nextval('times') < 2 WITH CHECK OPTION;
--- a column that the INSERT leaves out
+-- a column that the INSERT omits
 INSERT INTO checked (name) VALUES ('never');
 INSERT INTO checked_few (name) VALUES ('never');
 INSERT INTO checked_above (name) VALUES ('never');
@@ -341,14 +341,14 @@ INSERT INTO checked_row (name) VALUES ('never');
 INSERT INTO checked (name, statuscode) VALUES ('never', 1);
 INSERT INTO checked_few (name, employees) VALUES ('never', 10), ('never', NULL);
 INSERT INTO checked_above (name, employees) VALUES ('never', 10);
--- what is written is what is checked: Dataverse stores an empty text as null
+-- the check sees the stored value: Dataverse stores an empty text as null
 INSERT INTO checked_empty (name, accountnumber) VALUES ('never', '');
 \set VERBOSITY terse
 UPDATE checked_empty SET accountnumber = '' WHERE name = 'one';
 -- the check is made once
 INSERT INTO checked_once (name) VALUES ('once');
 INSERT INTO checked_once (name) VALUES ('never');
--- ids that are made here
+-- generated ids
 INSERT INTO checked_id (name) VALUES ('with an id');
 INSERT INTO checked_id (accountid, name) VALUES (NULL, 'with another id');
 INSERT INTO checked_id (accountid, name) VALUES ('00000000-0000-0000-0000-000000000000', 'never');
@@ -360,7 +360,7 @@ UPDATE checked_created SET name = 'never';
 UPDATE checked_few SET name = 'One', statecode = 1 WHERE name = 'one';
 UPDATE checked_few SET name = 'one', employees = 9 WHERE name = 'One' RETURNING name, employees, statecode;
 UPDATE account SET statecode = 0 WHERE name = 'one';
--- the state decides about the status
+-- the state determines the status
 CREATE VIEW checked_active AS SELECT * FROM account WHERE statuscode = 1 WITH CHECK OPTION;
 UPDATE checked_active SET statecode = 1;
 \set VERBOSITY terse

@@ -1,5 +1,5 @@
--- Reading foreign tables: columns, pages, rescans, cursors, plans that are
--- kept, what goes wrong.
+-- Reading foreign tables: columns, pages, rescans, cursors, cached
+-- plans, errors.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=120" >/dev/null
@@ -26,7 +26,7 @@ CREATE FOREIGN TABLE account (
   createdon timestamptz
 ) SERVER scan_crm OPTIONS (entity_set 'accounts', page_size '50');
 
--- only what is needed is asked for
+-- only the necessary columns are requested
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name, employees + 1 FROM account;
 SELECT name, revenue, employees, creditonhold, createdon FROM account ORDER BY createdon LIMIT 5;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT ownertype, industry, count(*) FROM account GROUP BY 1, 2;
@@ -35,7 +35,7 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT 1 FROM account;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT a FROM account a;
 SELECT count(a), count(DISTINCT a.accountid) FROM account a;
 
--- rows cannot be locked: said for each table and statement, and not of those that UPDATE reads
+-- rows cannot be locked: reported for each table and statement, except for rows that UPDATE reads
 SELECT count(*) FROM (SELECT name FROM account LIMIT 2 FOR UPDATE) AS a;
 SELECT count(*) FROM (SELECT a.name FROM account AS a, generate_series(1, 2) AS g LIMIT 2 FOR SHARE OF a) AS a;
 EXPLAIN (COSTS OFF) SELECT name FROM account FOR UPDATE;
@@ -47,14 +47,14 @@ DROP TABLE local_names;
 -- 120 rows are three pages
 SELECT pg_temp.explain('ANALYZE', $$SELECT name FROM account$$);
 
--- above the scan: LIMIT, OFFSET, ORDER BY and COUNT, where nothing else remains
+-- above the scan: LIMIT, OFFSET, ORDER BY, and COUNT, if no other node remains
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account LIMIT 3;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account WHERE employees > 1000 ORDER BY employees LIMIT 3 OFFSET 2;
 SELECT count(*) FROM (SELECT name FROM account LIMIT 70 OFFSET 60) s;
 SELECT pg_temp.explain('ANALYZE', $$SELECT name FROM account LIMIT 70$$);
 SELECT pg_temp.explain('ANALYZE', $$SELECT name FROM account LIMIT 0$$);
 SELECT name FROM account LIMIT -1;
--- nulls stand at the other end in the service: two requests
+-- nulls sort at the other end in the service: two requests
 EXPLAIN (VERBOSE, COSTS OFF) SELECT revenue FROM account ORDER BY revenue DESC LIMIT 3;
 SELECT revenue IS NULL AS unknown, count(*) FROM (SELECT revenue FROM account ORDER BY revenue DESC LIMIT 100) s GROUP BY 1 ORDER BY 1;
 SELECT (SELECT array_agg(revenue) FROM (SELECT revenue FROM account ORDER BY revenue LIMIT 110) a) =
@@ -63,7 +63,7 @@ SELECT (SELECT array_agg(revenue) FROM (SELECT revenue FROM account ORDER BY rev
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account ORDER BY name LIMIT 3;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT accountid FROM account ORDER BY accountid NULLS FIRST LIMIT 3;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT industrycode FROM account ORDER BY industrycode NULLS FIRST LIMIT 3;
--- not below what comes between
+-- not below intermediate nodes
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account WHERE name LIKE 'A%' LIMIT 3;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT DISTINCT creditonhold FROM account LIMIT 3;
 EXPLAIN (VERBOSE, COSTS OFF) SELECT name FROM account FOR UPDATE LIMIT 3;
@@ -83,7 +83,7 @@ RESET enable_hashjoin;
 SELECT a.name FROM wanted w JOIN account a ON a.accountid = w.id ORDER BY 1;
 SELECT v.n, s.name FROM (VALUES (1), (NULL), (2)) v(n), LATERAL (SELECT name FROM account WHERE industrycode = v.n ORDER BY createdon LIMIT 2) s;
 SELECT n, (SELECT count(*) FROM account WHERE industrycode = n) FROM generate_series(1, 3) n;
--- what comes from above a scan has the name that it has in the rest of the plan
+-- a column above a scan has the name that it has in the rest of the plan
 SELECT pg_temp.explain('VERBOSE', $$SELECT name FROM account WHERE name = (SELECT 'a')$$);
 SELECT pg_temp.explain('VERBOSE', $$SELECT name FROM account WHERE name = (SELECT 'a') || 'y'$$);
 SELECT pg_temp.explain('VERBOSE', $$WITH c AS MATERIALIZED (SELECT name FROM account WHERE name = (SELECT 'a') || 'y') SELECT FROM c$$);
@@ -101,7 +101,7 @@ SET plan_cache_mode = force_generic_plan;
 SELECT pg_temp.explain('VERBOSE', 'EXECUTE above(1)');
 RESET plan_cache_mode;
 
--- a plan that is kept
+-- a cached plan
 PREPARE by_size(int, text) AS SELECT count(*) FROM account WHERE employees >= $1 AND name ILIKE $2;
 SET plan_cache_mode = force_generic_plan;
 EXPLAIN (VERBOSE, COSTS OFF) EXECUTE by_size(1000, 'a%');
@@ -127,7 +127,7 @@ FETCH FORWARD 2 FROM s;
 FETCH BACKWARD 1 FROM s;
 COMMIT;
 
--- what a failed subtransaction asked for is asked again
+-- a request of a failed subtransaction is sent again
 CREATE FUNCTION read_with_failures() RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
   c CURSOR FOR SELECT name FROM account;
@@ -160,7 +160,7 @@ SELECT pg_temp.explain('ANALYZE, VERBOSE', $$SELECT name FROM account WHERE empl
 SELECT pg_temp.explain('ANALYZE, VERBOSE', $$SELECT name FROM account WHERE employees > 3000000000$$);
 SELECT count(*) FROM account WHERE employees > 3000000000;
 
--- what is not right
+-- errors
 CREATE FOREIGN TABLE bare (accountid uuid) SERVER scan_crm;
 SELECT * FROM bare;
 ALTER FOREIGN TABLE bare OPTIONS (ADD "table" 'account', ADD entity_set 'accounts?$top=1');
@@ -182,7 +182,7 @@ SELECT * FROM bare;
 \set VERBOSITY default
 ALTER FOREIGN TABLE bare OPTIONS (DROP primary_id);
 
--- a page that is not whole is requested again, and never an end
+-- an incomplete page is requested again, and never taken for the end
 \! curl -s $DVSIM_URL/_dvsim/faults -d '[{"path":"/accounts","after":1,"times":1,"action":"garble"}]' >/dev/null
 SELECT count(name) FROM account;
 \! curl -s -X DELETE $DVSIM_URL/_dvsim/faults >/dev/null

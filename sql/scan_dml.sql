@@ -1,5 +1,5 @@
--- Scans of what a statement writes: all rows first. And tables whose rows
--- cannot be told apart.
+-- Scans of rows that a statement writes: all rows first. And tables whose rows
+-- cannot be distinguished.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=120" >/dev/null
@@ -12,16 +12,16 @@ SELECT format('CREATE SERVER dml_crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS 
 SET TimeZone = 'UTC';
 CREATE USER MAPPING FOR CURRENT_USER SERVER dml_crm OPTIONS (client_id 'app1', client_secret 'secret1');
 
--- a table that rows are written to, of which the foreign table is a part: all is read first
+-- a target of which the foreign table is a part: all rows are read first
 CREATE TABLE everywhere (accountid uuid, name varchar(160), numberofemployees integer, accountnumber text) PARTITION BY LIST (accountnumber);
 CREATE FOREIGN TABLE account PARTITION OF everywhere FOR VALUES IN ('there') SERVER dml_crm OPTIONS (entity_set 'accounts', page_size '50');
 CREATE TABLE here PARTITION OF everywhere FOR VALUES IN ('here');
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO everywhere SELECT accountid, name, numberofemployees, 'here' FROM account;
 SELECT pg_temp.explain('ANALYZE, VERBOSE', $$INSERT INTO everywhere SELECT accountid, name, numberofemployees, 'here' FROM account$$);
 SELECT count(*), count(DISTINCT accountid) FROM here;
--- but not for a table that has nothing to do with it
+-- but not for an unrelated table
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO here SELECT accountid, name, numberofemployees, 'here' FROM account;
--- read again: from the spool, unless a parameter has changed
+-- reread from the spool, unless a parameter has changed
 SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SET enable_material = off;
@@ -32,7 +32,7 @@ INSERT INTO everywhere SELECT a.accountid, a.name, v.n, 'here' FROM (VALUES (100
 RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
--- what changes from row to row is no reason to ask again: a row may have been written meanwhile
+-- values that change from row to row do not cause new requests: a row may have been written meanwhile
 SELECT pg_temp.explain('ANALYZE, VERBOSE', $$
 INSERT INTO everywhere SELECT NULL, (SELECT min(name) FROM account WHERE numberofemployees > v.n), v.n, 'here' FROM (VALUES (1000), (2000)) v(n)$$);
 CREATE TEMP TABLE numbers AS SELECT n FROM generate_series(1, 3) n;
@@ -42,7 +42,7 @@ EXPLAIN (VERBOSE, COSTS OFF) SELECT accountid, name, n, 'here' FROM numbers JOIN
 -- in a common table expression
 EXPLAIN (VERBOSE, COSTS OFF) WITH w AS (INSERT INTO everywhere VALUES (NULL, 'x', 1, 'here') RETURNING name) SELECT a.name FROM w, account a WHERE a.name = w.name;
 TRUNCATE here;
--- more than work_mem holds
+-- more than fits into work_mem
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=2000" >/dev/null
 SET work_mem = '64kB';
 SELECT pg_temp.explain('ANALYZE, VERBOSE', $$
@@ -75,7 +75,7 @@ CREATE FOREIGN TABLE kin (accountid uuid, n integer OPTIONS ("column" 'numberofe
 UPDATE kin SET name = 'a' || n;
 UPDATE kin SET name = concat('after ', parent) FROM first WHERE accountid = id;
 SELECT name FROM kin WHERE n < 4 ORDER BY n;
--- in other tables, too
+-- in other tables as well
 CREATE FOREIGN TABLE kid (n integer OPTIONS ("column" 'numberofchildren'),
   parentcustomerid uuid OPTIONS (type 'customer', navigation 'parentcustomerid_account', target 'account', target_set 'accounts'),
   parent text OPTIONS (label_of 'parentcustomerid'))
@@ -84,7 +84,7 @@ UPDATE kin SET name = 'a' || n;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE kin SET name = concat('after ', kid.parent) FROM kid WHERE kin.n = 38 - kid.n;
 UPDATE kin SET name = concat('after ', kid.parent) FROM kid WHERE kin.n = 38 - kid.n;
 SELECT name FROM kin WHERE n BETWEEN 29 AND 39 ORDER BY n;
--- but not where nothing is read that this changes
+-- but not if the changed values are not read
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE kin SET name = kid.n FROM kid WHERE kin.n = kid.n;
 DO $$ DECLARE n integer; BEGIN DELETE FROM parent USING first WHERE parentaccountid = id; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '% rows', n; END $$;
 DO $$ DECLARE n integer; BEGIN DELETE FROM parent USING child WHERE parent.n = child.n; GET DIAGNOSTICS n = ROW_COUNT; RAISE NOTICE '% rows', n; END $$;
@@ -95,7 +95,7 @@ RESET enable_hashjoin;
 RESET enable_mergejoin;
 RESET enable_material;
 
--- which row is meant
+-- identification of rows
 CREATE FOREIGN TABLE nameless (name varchar(160)) SERVER dml_crm OPTIONS ("table" 'account', entity_set 'accounts');
 EXPLAIN DELETE FROM nameless;
 CREATE FOREIGN TABLE reading (new_readingid uuid, new_name varchar(100)) SERVER dml_crm OPTIONS ("table" 'new_reading', entity_set 'new_readings', table_type 'elastic', partition_id 'partitionid');

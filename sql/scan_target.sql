@@ -1,4 +1,4 @@
--- Scans of rows that are to be updated or deleted.
+-- Scans of rows to be updated or deleted.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \! curl -s -X POST "$DVSIM_URL/_dvsim/seed?table=account&rows=120" >/dev/null
@@ -18,7 +18,7 @@ CREATE FOREIGN TABLE account (
   description text
 ) SERVER target_crm OPTIONS (entity_set 'accounts');
 
--- of the whole row that an UPDATE asks for, only what is needed is read
+-- of the whole row that an UPDATE requests, only the necessary columns are read
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET name = upper(name) WHERE employees > 1000;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET employees = 1 WHERE employees > 1000;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET employees = 1 WHERE name LIKE 'A%' AND employees > 1000 RETURNING revenue;
@@ -27,12 +27,12 @@ EXPLAIN (VERBOSE, COSTS OFF) UPDATE account a SET name = a::text WHERE employees
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account a SET employees = 1 WHERE a IS NOT NULL;
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE employees > 1000;
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE employees > 1000 RETURNING name, accountid;
--- all rows first, also under another name, and in what is only read
+-- all rows first, also under another name, and in tables that are only read
 CREATE FOREIGN TABLE company (accountid uuid, name varchar(160)) SERVER target_crm OPTIONS ("table" 'account', entity_set 'accounts');
 EXPLAIN (VERBOSE, COSTS OFF) INSERT INTO account (name) SELECT name FROM company;
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account a USING company c WHERE a.name = c.name AND a.employees > c.name::int;
 
--- keys that are given need no request
+-- given keys need no request
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET employees = 1 WHERE accountid = '00000000-0000-0000-0000-000000000001';
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE accountid IN ('00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000002');
 PREPARE by_id(uuid[]) AS DELETE FROM account WHERE accountid = ANY ($1);
@@ -45,7 +45,7 @@ INSERT INTO wanted SELECT accountid, employees FROM account LIMIT 3;
 ANALYZE wanted;
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET employees = w.n + 1 FROM wanted w WHERE accountid = w.id;
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE accountid IN (SELECT id FROM wanted);
--- but not when more is needed than the key, or has to be checked
+-- but not if more than the key is needed, or must be checked
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET employees = employees + 1 WHERE accountid = '00000000-0000-0000-0000-000000000001';
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE accountid = '00000000-0000-0000-0000-000000000001' RETURNING accountid;
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account WHERE accountid = '00000000-0000-0000-0000-000000000001' AND employees = 1;
@@ -65,7 +65,7 @@ EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM account USING wanted w WHERE employees 
 RESET enable_hashjoin;
 SELECT pg_temp.explain('VERBOSE', $$UPDATE account SET name = (SELECT min(c.name) FROM company c WHERE c.accountid = account.accountid)$$);
 
--- which row is meant, where the id does not say it alone
+-- identification of rows that the id alone does not identify
 CREATE FOREIGN TABLE reading (new_readingid uuid, partitionid varchar(100), new_name varchar(100)) SERVER target_crm OPTIONS ("table" 'new_reading', entity_set 'new_readings', table_type 'elastic', partition_id 'partitionid');
 EXPLAIN (VERBOSE, COSTS OFF) DELETE FROM reading WHERE new_readingid = '00000000-0000-0000-0000-000000000001';
 CREATE FOREIGN TABLE tie (accountid uuid OPTIONS (type 'uniqueidentifier'), contactid uuid OPTIONS (type 'uniqueidentifier'), new_account_contactid uuid) SERVER target_crm OPTIONS ("table" 'new_account_contact', entity_set 'new_account_contactset', table_type 'intersect');

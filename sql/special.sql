@@ -1,4 +1,4 @@
--- Columns that are special: calculated ones, helpers of others, sets of choices.
+-- Special columns: calculated ones, helpers of others, sets of choices.
 \getenv url DVSIM_URL
 \getenv srcdir PG_ABS_SRCDIR
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
@@ -12,7 +12,7 @@ CREATE SCHEMA dv;
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_alltypes, new_meter) FROM SERVER special_crm INTO dv OPTIONS (import_labels 'off');
 SET search_path = dv, public;
 
--- what the import keeps
+-- as imported
 SELECT attname, attfdwoptions FROM pg_attribute
  WHERE attrelid = 'new_alltypes'::regclass AND attfdwoptions::text ~ 'source|helper_of' ORDER BY attname;
 ALTER FOREIGN TABLE new_alltypes
@@ -37,7 +37,7 @@ SELECT count(dataverse.request('special_crm', 'POST', 'new_alltypeses', row)) FR
  ('{"new_alltypesid":"00000004-0000-4000-8000-000000000000","new_name":"a","new_integer":2}')
 ) v(row);
 
--- the requests, what is done here, and the answer in its order
+-- the requests, local operations, and the answer in its order
 CREATE FUNCTION ask(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
   line text;
@@ -55,7 +55,7 @@ END $$;
 \pset format unaligned
 \pset tuples_only on
 
--- the service ignores such an order, so it is never asked for it
+-- the service ignores such an order, so it is never requested
 SELECT ask('SELECT new_calculated FROM new_alltypes ORDER BY 1');
 SELECT ask('SELECT new_calculated FROM new_alltypes ORDER BY 1 DESC NULLS LAST LIMIT 2');
 SELECT ask('SELECT new_calculated FROM new_alltypes WHERE new_calculated > 2 ORDER BY 1 LIMIT 1');
@@ -71,27 +71,27 @@ SET enable_nestloop = off;
 SELECT ask('SELECT a.new_calculated FROM new_alltypes a JOIN new_alltypes b ON a.new_calculated = b.new_calculated');
 RESET enable_hashjoin;
 RESET enable_nestloop;
--- without an order, and without a sort, LIMIT is still the service's
+-- without an order, and without a sort, LIMIT is still pushed down
 SELECT ask('SELECT new_calculated FROM new_alltypes LIMIT 1');
--- it filters by their values, however
+-- it can filter by their values, however
 SELECT ask('SELECT new_calculated FROM new_alltypes WHERE new_calculated = 4');
 SELECT ask('SELECT count(*) FROM new_alltypes WHERE new_calculated > 2');
--- what is calculated in advance is stored
+-- columns calculated in advance are stored
 SELECT ask('SELECT new_rollup FROM new_alltypes ORDER BY 1 DESC NULLS LAST LIMIT 2');
 SELECT ask('SELECT new_rollup FROM new_alltypes UNION ALL SELECT new_rollup FROM new_alltypes WHERE new_integer = 2 ORDER BY 1 LIMIT 3');
 
--- helpers are no conditions of the service
+-- the service has no conditions on helpers
 SELECT ask('SELECT new_name FROM new_alltypes WHERE new_image_url IS NOT NULL');
 SELECT ask($$SELECT new_name FROM new_alltypes WHERE new_image_url LIKE '/Image/%' AND new_integer = 3$$);
 SELECT ask('SELECT new_name FROM new_alltypes WHERE new_image_timestamp > 5 OR new_integer = 2');
 SELECT ask('SELECT new_image_timestamp > 0 AS t FROM new_alltypes ORDER BY new_image_timestamp LIMIT 1');
 SELECT ask($$SELECT new_name FROM new_alltypes WHERE new_file_name = ANY ('{a,b}') OR new_file_name = 'c'$$);
 SELECT ask('SELECT count(*) FROM new_alltypes WHERE new_imageid IS NULL');
--- those of tables without the option are known by their names
+-- those of tables without the option are recognized by their names
 ALTER FOREIGN TABLE new_alltypes ALTER new_image_url OPTIONS (DROP helper_of), ALTER new_file_name OPTIONS (DROP helper_of);
 SELECT ask('SELECT new_name FROM new_alltypes WHERE new_image_url IS NOT NULL');
 SELECT ask($$SELECT new_name FROM new_alltypes WHERE new_file_name = 'a'$$);
--- a column whose name only looks like one of these is none
+-- a column whose name only looks like that of a helper
 CREATE FOREIGN TABLE bare (new_alltypesid uuid, new_text text, new_url text OPTIONS (type 'string')) SERVER special_crm
   OPTIONS ("table" 'new_alltypes', entity_set 'new_alltypeses');
 SELECT ask($$SELECT new_url FROM bare WHERE new_url IS NOT NULL$$);

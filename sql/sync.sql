@@ -25,7 +25,7 @@ CREATE VIEW pg_temp.last_run AS
 CREATE VIEW pg_temp.open AS
   SELECT kind, columns, ours ->> 'name' AS ours, theirs ->> 'name' AS theirs, sqlstate, decision
   FROM dataverse.conflicts WHERE target = 'sync_copy.account' ORDER BY row_id;
--- The first run makes the copy, and captures changes from then on.
+-- The first run creates the copy, and captures changes from then on.
 CALL dataverse.sync('sync_dv.account', 'account');
 -- Both sides, row by row; nothing if they are the same.
 CREATE FUNCTION pg_temp.differences() RETURNS TABLE (side text, number text, name text) LANGUAGE sql AS $$
@@ -41,7 +41,7 @@ UPDATE account SET name = 'changed', description = 'twice' WHERE accountnumber =
 UPDATE account SET description = 'thrice' WHERE accountnumber = '2';
 DELETE FROM account WHERE accountnumber = '3';
 INSERT INTO account (accountnumber, name, ownerid, owneridtype) SELECT '13', 'new', ownerid, owneridtype FROM account WHERE accountnumber = '1';
--- a row that comes and goes, and one that goes and comes
+-- a row that is inserted and deleted, and one that is deleted and inserted
 INSERT INTO account (accountnumber, name) VALUES ('14', 'short');
 DELETE FROM account WHERE accountnumber = '14';
 WITH gone AS (DELETE FROM account WHERE accountnumber = '4' RETURNING *)
@@ -52,20 +52,20 @@ CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 SELECT accountnumber, name, description FROM sync_dv.account WHERE accountnumber IN ('1', '2', '3', '4', '13', '14') ORDER BY accountid;
 SELECT * FROM pg_temp.differences();
--- What was sent comes back, and is neither sent again nor in conflict.
+-- Sent changes are read back, and are neither sent again nor conflicts.
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 
--- Changes there and here, of different rows.
+-- Changes in Dataverse and in the copy, of different rows.
 UPDATE sync_dv.account SET name = 'there' WHERE accountnumber = '5';
 UPDATE account SET name = 'here' WHERE accountnumber = '6';
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 SELECT * FROM pg_temp.differences();
 
--- A row that was changed, and is gone without having been captured, comes back as it is there.
+-- A row that was changed, and deleted without being captured, is restored from Dataverse.
 UPDATE account SET name = 'changed' WHERE accountnumber = '9';
 SET dataverse_fdw.capture = off;
 DELETE FROM account WHERE accountnumber = '9';
@@ -87,7 +87,7 @@ BEGIN
   DELETE FROM sync_copy.account WHERE accountnumber = '6';
   INSERT INTO sync_dv.account (accountid, accountnumber, name) VALUES ('00000000-0000-4000-8000-000000000020', '20', 'theirs');
   INSERT INTO sync_copy.account (accountid, accountnumber, name) VALUES ('00000000-0000-4000-8000-000000000020', '20', 'ours');
-  -- no conflicts: both sides want the same
+  -- no conflicts: both sides have made the same change
   UPDATE sync_dv.account SET name = 'same' WHERE accountnumber = '7';
   UPDATE sync_copy.account SET name = 'same' WHERE accountnumber = '7';
   DELETE FROM sync_dv.account WHERE accountnumber = '8';
@@ -100,7 +100,7 @@ SET client_min_messages = error;
 SELECT * FROM pg_temp.last_run;
 TABLE pg_temp.open;
 SELECT * FROM pg_temp.differences();
--- They stay as they are, also when all rows are read or compared.
+-- They are unchanged, even if all rows are read or compared.
 CALL dataverse.pull('sync_dv.account', 'account', "full" => true);
 CALL dataverse.sync('sync_dv.account', 'account', sweep => '0');
 SELECT * FROM pg_temp.last_run;
@@ -114,7 +114,7 @@ SELECT dataverse.resolve('nowhere', 'local');
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 SELECT name, description, websiteurl FROM sync_dv.account WHERE accountnumber = '1';
--- a decision about what has changed since is none
+-- a decision about a conflict that has changed since is void
 SELECT dataverse.resolve(id, 'local') FROM dataverse.conflicts WHERE ours ->> 'accountnumber' = '2';
 UPDATE sync_dv.account SET name = 'theirs, later' WHERE accountnumber = '2';
 CALL dataverse.sync('sync_dv.account', 'account');
@@ -122,7 +122,7 @@ TABLE pg_temp.open;
 UPDATE account SET name = 'ours, later' WHERE accountnumber = '2';
 CALL dataverse.sync('sync_dv.account', 'account');
 TABLE pg_temp.open;
--- nor one about what somebody has not looked at: what shows something else has another id
+-- and so is one about a version that was not shown: with other values, a conflict has another id
 SELECT id AS looked_at FROM dataverse.conflicts WHERE ours ->> 'accountnumber' = '2' \gset
 UPDATE sync_dv.account SET name = 'theirs, latest' WHERE accountnumber = '2';
 CALL dataverse.sync('sync_dv.account', 'account');
@@ -130,7 +130,7 @@ SELECT dataverse.resolve(:looked_at, 'local');
 UPDATE sync_dv.account SET name = 'theirs, later' WHERE accountnumber = '2';
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT count(*) AS others, count(*) FILTER (WHERE id = :looked_at) AS same FROM dataverse.conflicts;
--- once both sides agree, there is nothing to decide
+-- once both sides agree, no decision is needed
 UPDATE account SET name = 'theirs, later', description = NULL WHERE accountnumber = '2';
 CALL dataverse.sync('sync_dv.account', 'account');
 TABLE pg_temp.open;
@@ -175,7 +175,7 @@ CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.differences();
 SELECT name, description, fax FROM account WHERE accountnumber = '9';
 
--- Edits of different columns meet in one row, whatever the types and settings.
+-- Edits of different columns are merged in one row, for all types and settings.
 UPDATE sync_dv.account SET revenue = 12.5, description = 'theirs', lastusedincampaign = '2020-02-02 02:02:02+00', accountcategorycode = 2
   WHERE accountnumber IN ('9', '10');
 CALL dataverse.sync('sync_dv.account', 'account');
@@ -198,7 +198,7 @@ SELECT dataverse.resolve('account', 'local');
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.differences();
 
--- Columns that cannot be written.
+-- Read-only columns.
 UPDATE account SET createdon = '2001-01-01', modifiedon = '2001-01-01' WHERE accountnumber = '10';
 UPDATE account SET createdon = '2001-01-01', name = 'written' WHERE accountnumber = '11';
 SET client_min_messages = warning;
@@ -216,7 +216,7 @@ SELECT dataverse.resolve('account', 'service');
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.differences();
 
--- Rows that the service refuses; those that refer to others are tried again.
+-- Rows that the service refuses; those that refer to others are retried.
 INSERT INTO account (accountnumber, name, parentaccountid) VALUES ('31', 'child', '00000000-0000-4000-8000-000000000030');
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
@@ -226,7 +226,7 @@ CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 SELECT * FROM pg_temp.differences();
 SELECT count(*) FROM dataverse.rejects;
--- in one run, whatever the order
+-- in one run, in any order
 INSERT INTO account (accountid, accountnumber, name, parentaccountid) VALUES
   ('00000000-0000-4000-8000-000000000032', '32', 'child', 'ffffffff-0000-4000-8000-000000000033'),
   ('ffffffff-0000-4000-8000-000000000033', '33', 'parent', NULL);
@@ -234,7 +234,7 @@ CALL dataverse.sync('sync_dv.account', 'account');
 SELECT status, sent, conflicts FROM pg_temp.last_run;
 SELECT * FROM pg_temp.differences();
 
--- Values that the foreign table has no room for.
+-- Values that do not fit the foreign table.
 ALTER TABLE account ALTER name TYPE text;
 UPDATE account SET name = repeat('x', 161) WHERE accountnumber = '1';
 UPDATE account SET name = 'fits' WHERE accountnumber = '2';
@@ -251,13 +251,13 @@ SELECT dataverse.resolve('account', 'service');
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
 SELECT * FROM pg_temp.differences();
--- What Dataverse stores as null or without fractions is no difference.
+-- Values that Dataverse stores as null or without fractions are no difference.
 UPDATE account SET description = '', lastusedincampaign = '2026-01-02 03:04:05.678' WHERE accountnumber = '1';
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT status, sent, conflicts FROM pg_temp.last_run;
 SELECT * FROM pg_temp.differences();
 
--- What a table here refuses does not keep others from being sent.
+-- A row that the local table refuses does not keep others from being sent.
 ALTER TABLE account ADD CONSTRAINT named CHECK (name <> 'forbidden');
 UPDATE sync_dv.account SET name = 'forbidden' WHERE accountnumber = '12';
 UPDATE account SET name = 'sent' WHERE accountnumber = '11';
@@ -267,7 +267,7 @@ UPDATE sync_dv.account SET name = 'allowed' WHERE accountnumber = '12';
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.differences();
 
--- Rows that are marked rather than deleted.
+-- Rows that are marked instead of deleted.
 CALL dataverse.sync('sync_dv.contact', 'contact', deletes => 'mark');
 INSERT INTO contact (lastname) VALUES ('one'), ('two');
 CALL dataverse.sync('sync_dv.contact', 'contact', deletes => 'mark');
@@ -292,8 +292,8 @@ CALL dataverse.sync('sync_dv.account', 'account', strict => true);
 SELECT * FROM pg_temp.last_run;
 SELECT * FROM pg_temp.differences();
 
--- Rows that refer to themselves, to each other, to rows of another table, and to none; and a value that
--- Dataverse takes in an update only.
+-- Rows that refer to themselves, to each other, to rows of another table, and to no row; and a value that
+-- Dataverse accepts only in an update.
 CREATE FUNCTION pg_temp.i(i integer) RETURNS uuid LANGUAGE sql AS $$ SELECT format('00000000-0000-4000-9000-%s', lpad(i::text, 12, '0'))::uuid $$;
 INSERT INTO account (accountid, name, parentaccountid, primarycontactid, lastusedincampaign) VALUES
   (pg_temp.i(1), 'of itself', pg_temp.i(1), NULL, NULL), (pg_temp.i(2), 'one', pg_temp.i(3), NULL, '2024-05-06'), (pg_temp.i(3), 'two', pg_temp.i(2), NULL, NULL),
@@ -303,7 +303,7 @@ INSERT INTO contact (contactid, lastname, parentcustomerid, parentcustomeridtype
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 SELECT row_id, kind, columns, sqlstate, error FROM dataverse.conflicts WHERE row_id >= pg_temp.i(0) ORDER BY row_id;
--- nothing is missing here, or lost when the row is changed meanwhile
+-- no value is missing in the copy, or lost when the row is changed meanwhile
 UPDATE account SET description = 'meanwhile' WHERE accountid = pg_temp.i(4);
 CALL dataverse.sync('sync_dv.contact', 'contact');
 CALL dataverse.sync('sync_dv.account', 'account');
@@ -315,7 +315,7 @@ SELECT * FROM pg_temp.differences();
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT sent, rejected, conflicts FROM pg_temp.last_run;
 DELETE FROM account WHERE accountid = pg_temp.i(5);
--- a ring of many rows, which are written and read together; to delete a row changes those that refer to it
+-- a cycle of many rows, which are written and read together; deleting a row changes those that refer to it
 INSERT INTO account (accountid, name, parentaccountid) SELECT pg_temp.i(100 + i), 'ring', pg_temp.i(100 + i % 60 + 1) FROM generate_series(1, 60) AS i;
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT sent, rejected, conflicts, (SELECT requests < 25 FROM dataverse.runs ORDER BY id DESC LIMIT 1) AS few_requests FROM pg_temp.last_run;
@@ -323,7 +323,7 @@ SELECT count(*) FROM sync_dv.account AS a JOIN sync_dv.account AS b ON b.account
 DELETE FROM account WHERE name = 'ring';
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT sent, rejected, conflicts, (SELECT requests < 15 FROM dataverse.runs ORDER BY id DESC LIMIT 1) AS few_requests FROM pg_temp.last_run;
--- a missing contact that has the id of the account seems to be that
+-- a missing contact with the id of the account seems to be the account
 UPDATE account SET primarycontactid = pg_temp.i(1) WHERE accountid = pg_temp.i(1);
 SET client_min_messages = warning;
 CALL dataverse.sync('sync_dv.account', 'account');
@@ -332,7 +332,7 @@ SET client_min_messages = error;
 UPDATE account SET primarycontactid = NULL WHERE accountid = pg_temp.i(1);
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT count(*) FROM pg_temp.differences();
--- A value that Dataverse takes in new rows only is sent with these; what is changed later is not sent, and does not hold up the rest.
+-- A value that Dataverse accepts only in new rows is sent with these; later changes are not sent, and do not block others.
 SET client_min_messages = warning;
 INSERT INTO account (accountid, name, importsequencenumber) VALUES (pg_temp.i(20), 'imported', 5);
 CALL dataverse.sync('sync_dv.account', 'account');
@@ -366,7 +366,7 @@ SELECT name, importsequencenumber FROM account WHERE accountid = pg_temp.i(21);
 SET client_min_messages = error;
 SELECT count(*) FROM pg_temp.differences();
 
--- Changes of columns that are no longer copied: dropped here, or renamed on both sides.
+-- Changes of columns that are no longer copied: dropped locally, or renamed on both sides.
 CALL dataverse.sync('sync_dv.account', 'part', columns => '{accountid, accountnumber, name, fax, description, versionnumber}');
 UPDATE part SET fax = 'ours', name = 'fax is dropped' WHERE accountnumber IN ('1', '2');
 UPDATE part SET description = 'renamed' WHERE accountnumber IN ('6', '7', '9');
@@ -384,7 +384,7 @@ END $$;
 CALL pg_temp.sync_part();
 SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
 TABLE pg_temp.part_conflicts;
--- they stay as they are, and go by what is decided; what has changed there as well is in conflict then
+-- they are unchanged until a decision; if the row has changed in Dataverse as well, it is a conflict
 CALL pg_temp.sync_part();
 SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
 SELECT accountnumber, name, described FROM part WHERE accountnumber IN ('1', '2', '6', '7', '9') ORDER BY accountid;
@@ -401,8 +401,8 @@ SELECT dataverse.forget_copy('sync_copy.part');
 ALTER FOREIGN TABLE sync_dv.account RENAME described TO description;
 CALL dataverse.sync('sync_dv.account', 'account');
 
--- Values of an alternate key that other rows have given up in the same run: a row that was deleted, one that was
--- changed, and a chain.  Values that rows exchange, and one that is taken, are refused once, not by each run.
+-- Values of an alternate key that other rows have released in the same run: a row that was deleted, one that was
+-- changed, and a chain.  Values that rows exchange, and one in use, are refused once, not by each run.
 INSERT INTO sync_dv.new_meter (new_meterid, new_serial) SELECT pg_temp.i(200 + i), 'S-' || i FROM generate_series(1, 19) AS i;
 CALL dataverse.sync('sync_dv.new_meter', 'meter');
 DELETE FROM meter WHERE new_serial = 'S-1';
@@ -422,7 +422,7 @@ SELECT dataverse.forget_copy('sync_copy.meter');
 DROP TABLE meter;
 DELETE FROM sync_dv.new_meter;
 
--- What cannot be done.
+-- Unsupported calls.
 CALL dataverse.sync('sync_dv.account', 'account', conflict => 'mine');
 CALL dataverse.sync('sync_dv.account', 'account', column_conflicts => '[]');
 CALL dataverse.sync('sync_dv.account', 'account', column_conflicts => '{"name": "mine"}');
@@ -438,7 +438,7 @@ CALL dataverse.sync('sync_dv.account', 'account');
 RESET session_replication_role;
 SELECT name FROM sync_dv.account WHERE accountnumber = '11';
 
--- A row that cannot be deleted because of others is deleted when these are gone.
+-- A row that cannot be deleted because of others is deleted once these are deleted.
 IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_alltypes) FROM SERVER sync INTO sync_dv;
 INSERT INTO sync_dv.new_meter (new_name) VALUES ('in use');
 INSERT INTO sync_dv.new_alltypes (new_name, new_meterid) SELECT 'user', new_meterid FROM sync_dv.new_meter;
@@ -452,7 +452,7 @@ CALL dataverse.sync('sync_dv.new_meter', 'meter');
 SELECT * FROM pg_temp.last_run;
 SELECT count(*) FROM sync_dv.new_meter;
 
--- What is forgotten.
+-- Forgotten copies.
 UPDATE account SET name = 'ours' WHERE accountnumber = '11';
 UPDATE sync_dv.account SET name = 'theirs' WHERE accountnumber = '11';
 CALL dataverse.sync('sync_dv.account', 'account');

@@ -1,5 +1,5 @@
 --
--- Local changes of copies: dataverse.track(), untrack(), and what is captured.
+-- Local changes of copies: dataverse.track(), untrack(), and captured changes.
 --
 \set VERBOSITY terse
 \getenv dvsim_url DVSIM_URL
@@ -21,8 +21,8 @@ INSERT INTO track_dv.account (accountid, name, numberofemployees, description)
   SELECT pg_temp.i(i), 'account ' || i, i, (SELECT string_agg(md5(i || '.' || j), '') FROM generate_series(1, 60) AS j)
   FROM generate_series(1, 8) AS i;
 
--- Shows what was captured since the last time, and takes it away.  Ids that were
--- made are "new", bases that are versions of Dataverse "version".
+-- Shows the changes captured since the last call, and deletes them.  Generated ids
+-- are "new", bases that are versions of Dataverse "version".
 CREATE FUNCTION pg_temp.captured(target regclass) RETURNS TABLE (operation "char", id text, columns text[], base text)
 LANGUAGE sql AS $$
   WITH taken AS (DELETE FROM dataverse.local_changes AS l USING dataverse.copies AS c
@@ -41,13 +41,13 @@ CALL dataverse.pull('track_dv.account', 'track_copy.account',
   columns => '{accountid, name, numberofemployees, description, versionnumber}');
 CALL dataverse.track('track_copy.account');
 SELECT tgname, tgtype, tgenabled FROM pg_trigger WHERE tgrelid = 'track_copy.account'::regclass ORDER BY 1;
--- again: nothing to do, and no lock that others would notice
+-- again: nothing to do, and no lock that blocks others
 BEGIN;
 CALL dataverse.track('track_copy.account');
 SELECT mode FROM pg_locks WHERE relation = 'track_copy.account'::regclass AND mode <> 'AccessShareLock';
 COMMIT;
 
--- Values that are stored outside of the rows, which nobody has to know.
+-- Values stored out of line, which need not be fetched.
 ALTER TABLE track_copy.account ALTER description SET STORAGE EXTERNAL;
 SET dataverse_fdw.capture = off;
 UPDATE track_copy.account SET description = description || description;
@@ -100,7 +100,7 @@ WITH gone AS (DELETE FROM track_copy.account WHERE accountid = pg_temp.i(24)),
 UPDATE track_copy.account SET name = 'last' WHERE accountid = pg_temp.i(8);
 SELECT * FROM pg_temp.captured('track_copy.account');
 
--- An id that changes is a row that goes and one that comes, unless both are there.
+-- A changed id is a deletion and an insertion, unless both ids exist.
 UPDATE track_copy.account SET accountid = pg_temp.i(108), name = 'moved' WHERE accountid = pg_temp.i(8);
 SELECT * FROM pg_temp.captured('track_copy.account');
 CREATE TABLE track_copy.chain (accountid uuid, name text, description text, versionnumber bigint);
@@ -108,7 +108,7 @@ CREATE UNIQUE INDEX ON track_copy.chain (accountid);
 CALL dataverse.pull('track_dv.account', 'track_copy.chain');
 CALL dataverse.track('track_copy.chain');
 DELETE FROM track_copy.chain;
--- rows come in their order again
+-- rows are in order again
 VACUUM track_copy.chain;
 INSERT INTO track_copy.chain SELECT pg_temp.i(i), 'account ' || i, 'same', 2000 FROM generate_series(2, 7) AS i;
 DELETE FROM dataverse.local_changes;
@@ -178,7 +178,7 @@ DELETE FROM track_copy.account;
 ROLLBACK;
 SELECT * FROM pg_temp.captured('track_copy.account');
 
--- What runs with the setting off is not captured; what triggers do in consequence is.
+-- Changes by statements with the setting off are not captured; changes by their triggers are.
 CREATE TABLE track_copy.note (accountid uuid);
 CREATE FUNCTION track_copy.note() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -200,7 +200,7 @@ SET dataverse_fdw.capture = off;
 UPDATE track_copy.account SET name = 'again' WHERE accountid = pg_temp.i(7);
 SELECT * FROM pg_temp.captured('track_copy.account');
 RESET dataverse_fdw.capture;
--- only the owner may say so, and its functions do not listen to others
+-- only the owner may set it, and the owner's functions ignore settings of others
 CREATE ROLE regress_track_clerk;
 GRANT USAGE ON SCHEMA track_copy TO regress_track_clerk;
 GRANT SELECT, INSERT, UPDATE, DELETE ON track_copy.account TO regress_track_clerk;
@@ -222,7 +222,7 @@ DROP OWNED BY regress_track_clerk;
 DROP ROLE regress_track_clerk;
 DROP TRIGGER note ON track_copy.account;
 DROP TRIGGER shout ON track_copy.account;
--- nor is what pull writes: rows that are new, changed, and gone, and what a comparison finds
+-- nor are writes of pull: new, changed, and deleted rows, and those found by a comparison
 UPDATE track_dv.account SET name = 'from there' WHERE accountid IN (pg_temp.i(6), pg_temp.i(7));
 DELETE FROM track_dv.account WHERE accountid = pg_temp.i(2);
 INSERT INTO track_dv.account (accountid, name) VALUES (pg_temp.i(30), 'there');
@@ -236,13 +236,13 @@ CALL dataverse.pull('track_dv.account', 'track_copy.account', "full" => true,
 SELECT inserted, updated, deleted > 3 AS deleted FROM dataverse.runs ORDER BY id DESC LIMIT 2;
 SELECT * FROM pg_temp.captured('track_copy.account');
 
--- TRUNCATE would not say which rows it removes.
+-- TRUNCATE would not report the removed rows.
 TRUNCATE track_copy.account;
 SET dataverse_fdw.capture = off;
 TRUNCATE track_copy.account;
 RESET dataverse_fdw.capture;
 
--- Replicas fire triggers only if they are told to.
+-- Replicas fire triggers only if configured.
 SET session_replication_role = replica;
 UPDATE track_copy.account SET name = 'replica' WHERE accountid = pg_temp.i(6);
 ALTER TABLE track_copy.account ENABLE ALWAYS TRIGGER dataverse_update;
@@ -257,7 +257,7 @@ CALL dataverse.track('track_copy.account');
 SET client_min_messages = error;
 ALTER TABLE track_copy.account ENABLE TRIGGER dataverse_update;
 
--- Columns: dropped ones, generated ones, those of the user's own, and new ones; names in quotes.
+-- Columns: dropped ones, generated ones, the user's own, and new ones; names in quotes.
 CREATE TABLE track_copy."Quoted Name" (
   gone integer, "accountid" uuid PRIMARY KEY, mine text, name text, length integer GENERATED ALWAYS AS (length(name)) STORED,
   "Odd Name" text, versionnumber bigint, numberofemployees integer);
@@ -278,7 +278,7 @@ SELECT * FROM pg_temp.captured('track_copy."Quoted Name"');
 ALTER TABLE track_copy."Quoted Name" RENAME COLUMN versionnumber TO v;
 UPDATE track_copy."Quoted Name" SET fax = '3' WHERE accountid = pg_temp.i(6);
 ALTER TABLE track_copy."Quoted Name" RENAME COLUMN v TO versionnumber;
--- a copied column that is made anew as a generated one does not count, either
+-- a copied column that is recreated as a generated one does not count, either
 ALTER TABLE track_copy."Quoted Name" DROP COLUMN "Odd Name";
 ALTER TABLE track_copy."Quoted Name" ADD COLUMN "Odd Name" text GENERATED ALWAYS AS ('odd ' || fax) STORED;
 UPDATE track_copy."Quoted Name" SET fax = 'g' WHERE accountid = pg_temp.i(6);
@@ -352,7 +352,7 @@ CALL dataverse.track('track_copy.part_a');
 SELECT dataverse.forget_copy('track_copy.part_a');
 CALL dataverse.track('track_copy.parted');
 
--- Children, and a statement on the parent that concerns them.
+-- Children, and a statement on the parent that affects them.
 CREATE TABLE track_copy.parent (accountid uuid PRIMARY KEY, name text, versionnumber bigint);
 CREATE TABLE track_copy.child (more text) INHERITS (track_copy.parent);
 CALL dataverse.pull('track_dv.account', 'track_copy.parent', deletes => 'ignore');
@@ -404,7 +404,7 @@ INSERT INTO dataverse.copies (foreign_table, target, role, columns) SELECT forei
   FROM dataverse.copies WHERE target = 'track_copy.parent';
 CALL dataverse.track('track_copy.mixed');
 
--- Triggers that others make.
+-- Triggers created by others.
 CREATE ROLE regress_track_writer;
 CREATE ROLE regress_track_forger;
 GRANT USAGE, CREATE ON SCHEMA track_copy TO regress_track_writer, regress_track_forger;
@@ -432,18 +432,18 @@ SELECT dataverse.capture();
 CREATE TABLE track_copy.forged_child () INHERITS (track_copy.account);
 RESET ROLE;
 SELECT * FROM pg_temp.captured('track_copy.account');
--- on a table that is tracked, only as they are meant to be
+-- on a tracked table, only as they are intended
 CREATE TRIGGER a BEFORE UPDATE ON track_copy.account FOR EACH ROW EXECUTE FUNCTION dataverse.capture();
 UPDATE track_copy.account SET name = 'a';
 DROP TRIGGER a ON track_copy.account;
 CREATE TRIGGER a AFTER UPDATE ON track_copy.account REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION dataverse.capture();
 UPDATE track_copy.account SET name = 'a';
--- track() replaces triggers that are not as they should be
+-- track() replaces triggers that differ
 CALL dataverse.track('track_copy.account');
 UPDATE track_copy.account SET name = 'a' WHERE accountid = pg_temp.i(6);
 SELECT * FROM pg_temp.captured('track_copy.account');
 
--- A table that was dropped and made anew has nothing to do with the old one's changes.
+-- A table that was dropped and recreated is independent of the old one's changes.
 UPDATE track_copy.wide SET name = 'dropped' WHERE accountid = pg_temp.i(6);
 DROP TABLE track_copy.wide;
 CALL dataverse.pull('track_dv.account', 'track_copy.wide');
@@ -461,12 +461,12 @@ SELECT count(*) FROM pg_trigger WHERE tgrelid = 'track_copy.account'::regclass;
 SELECT count(*) FROM pg_attrdef WHERE adrelid = 'track_copy.account'::regclass;
 SELECT id_column, version_column FROM dataverse.copies WHERE target = 'track_copy.account';
 TRUNCATE track_copy.account;
--- a default of the user's own stays
+-- the user's own default is kept
 SELECT count(*) FROM pg_attrdef WHERE adrelid = 'track_copy.crm_1'::regclass;
 CALL dataverse.untrack('track_copy.crm_1');
 SELECT count(*) FROM pg_attrdef WHERE adrelid = 'track_copy.crm_1'::regclass;
 
--- Ids that are made ascend in the order of SQL Server.
+-- Generated ids ascend in the order of SQL Server.
 SELECT count(*), count(*) FILTER (WHERE right(id::text, 12) || substr(id::text, 20, 4) > right(before::text, 12) || substr(before::text, 20, 4)) AS ascending
 FROM (SELECT id, lag(id) OVER (ORDER BY i) AS before FROM (SELECT i, dataverse.new_id() AS id FROM generate_series(1, 100) AS i) AS a) AS b;
 

@@ -1,6 +1,6 @@
 --
 -- Values of all types on their way to Dataverse and back, and values that it
--- cannot have.
+-- cannot store.
 --
 \set VERBOSITY default
 \getenv url DVSIM_URL
@@ -16,14 +16,14 @@ IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact, new_alltypes, new_me
   FROM SERVER types_crm INTO types;
 SET search_path = types;
 
--- what lookups lead to
+-- targets of lookups
 INSERT INTO account (accountid, name) VALUES ('a0000000-0000-4000-8000-000000000001', 'Contoso');
 INSERT INTO contact (contactid, lastname) VALUES ('c0000000-0000-4000-8000-000000000001', 'Neil');
 INSERT INTO new_meter (new_meterid, new_name, new_serial)
   VALUES ('e0000000-0000-4000-8000-000000000001', 'Meter', 'S-1');
 INSERT INTO team (teamid, name) VALUES ('f0000000-0000-4000-8000-000000000001', 'Sales');
 
--- three rows of what there is, nothing, and the limits
+-- three rows: existing values, nulls, and limits
 CREATE TABLE here AS
 SELECT new_alltypesid, new_name, new_text, new_json, new_memo, new_integer, new_bigint, new_decimal,
        new_decimal10, new_money, new_double, new_boolean, new_choice, new_choices, new_datetime, new_date,
@@ -52,19 +52,19 @@ SELECT new_alltypesid, new_name, new_text, new_json, new_memo, new_integer, new_
        new_zonefree, new_meterid, new_customerid, new_customeridtype, new_relatedid, new_relatedidtype,
        new_tablename
 FROM new_alltypes;
--- '' and null are one in Dataverse
+-- Dataverse does not distinguish '' and null
 UPDATE here SET new_tablename = NULL WHERE new_tablename = '';
 SELECT count(*) FROM here;
 SELECT count(*) FROM (SELECT * FROM here EXCEPT SELECT * FROM there) s;
 SELECT count(*) FROM (SELECT * FROM there EXCEPT SELECT * FROM here) s;
 
--- a column that is given null gets null, one that is not given its default
+-- a column set to null gets null, an omitted one its default
 INSERT INTO new_alltypes (new_alltypesid, new_yesno) VALUES ('b0000000-0000-4000-8000-000000000004', NULL);
 INSERT INTO new_alltypes (new_alltypesid) VALUES ('b0000000-0000-4000-8000-000000000005');
 SELECT new_alltypesid, new_yesno, new_choicedefault FROM new_alltypes
   WHERE new_alltypesid >= 'b0000000-0000-4000-8000-000000000004' ORDER BY 1;
 
--- everything to null, lookups of several targets too
+-- everything to null, including lookups with several targets
 UPDATE new_alltypes SET new_name = NULL, new_text = NULL, new_json = NULL, new_memo = NULL, new_integer = NULL,
     new_bigint = NULL, new_decimal = NULL, new_decimal10 = NULL, new_money = NULL, new_double = NULL,
     new_boolean = NULL, new_choice = NULL, new_choices = '{}', new_datetime = NULL, new_date = NULL,
@@ -104,7 +104,7 @@ INSERT INTO new_meter (new_accountid, new_number, new_name)
 SELECT new_number, new_name FROM new_meter WHERE new_number IS NOT NULL ORDER BY 1;
 INSERT INTO new_meter (new_number, new_name) VALUES (3, 'no key');
 
--- what Dataverse cannot have is not sent
+-- values that Dataverse cannot store are not sent
 \set VERBOSITY terse
 INSERT INTO new_alltypes (new_decimal) VALUES ('NaN');
 INSERT INTO new_alltypes (new_double) VALUES ('-Infinity');
@@ -118,7 +118,7 @@ INSERT INTO new_alltypes (new_customerid, new_customeridtype)
   VALUES ('a0000000-0000-4000-8000-000000000001', 'lead');
 SELECT count(*) FROM new_alltypes;
 
--- columns that cannot be written
+-- read-only columns
 \set VERBOSITY default
 INSERT INTO new_alltypes (createdon) VALUES (now());
 INSERT INTO new_alltypes (new_file) VALUES (gen_random_uuid());

@@ -1,4 +1,4 @@
--- UPDATE: only what is SET, which rows, how often.
+-- UPDATE: only the columns in SET, which rows, how often.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
@@ -30,12 +30,12 @@ SELECT count(*), sum(employees), sum(revenue) FROM account;
 UPDATE account SET revenue = NULL, name = '' WHERE name = 'a1';
 SELECT name, revenue, employees FROM account WHERE employees = 1;
 UPDATE account SET employees = 1 WHERE name = 'not there';
--- by id there is nothing to be read
+-- by id, no rows are read
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'known');
 EXPLAIN (VERBOSE, COSTS OFF) UPDATE account SET name = 'by id' WHERE accountid IN ('00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-00000000000b');
 UPDATE account SET name = 'by id' WHERE accountid IN ('00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-00000000000b');
 SELECT pg_temp.explain('ANALYZE', $$UPDATE account SET name = 'by id' WHERE accountid IN ('00000000-0000-0000-0000-00000000000a', '00000000-0000-0000-0000-00000000000b')$$);
--- what cannot be written
+-- read-only columns
 UPDATE account SET accountid = gen_random_uuid();
 UPDATE account SET createdon = now();
 UPDATE account SET industry = 'x';
@@ -45,7 +45,7 @@ UPDATE account SET ownertype = 'team';
 CREATE TEMP TABLE source AS SELECT i % 5 + 1 AS employees, i AS v FROM generate_series(1, 20) i;
 UPDATE account a SET revenue = 1000 + v FROM source s WHERE a.employees = s.employees;
 SELECT count(*) FROM account WHERE revenue > 1000;
--- what moves rows in the order of reading reads all of them before
+-- an update that moves rows in the order of reading reads all of them first
 UPDATE account SET employees = employees + 100;
 SELECT count(*) FROM account WHERE employees BETWEEN 101 AND 200;
 
@@ -59,7 +59,7 @@ UPDATE account SET revenue = 7 WHERE name IN ('a10', 'a11') RETURNING name, reve
 UPDATE account SET industrycode = 1 WHERE name = 'a12' RETURNING name, industrycode, industry;
 UPDATE account SET name = 'x' WHERE accountid = '00000000-0000-0000-0000-00000000000c' RETURNING name;
 
--- triggers: what they change is written as well, what they leave is not
+-- triggers: columns that they change are written as well, others are not
 CREATE FUNCTION update_trigger() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE NOTICE '% %: % to %', TG_WHEN, TG_OP, OLD.revenue, NEW.revenue;
@@ -73,7 +73,7 @@ SELECT name, employees, revenue FROM account WHERE name IN ('a10', 'a11') ORDER 
 DROP TRIGGER a ON account;
 DROP TRIGGER b ON account;
 DROP FUNCTION update_trigger;
--- they cannot change what identifies a row, nor what cannot be written
+-- they cannot change identifying columns, nor read-only ones
 CREATE FUNCTION update_before() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF NEW.employees = 1 THEN NEW.accountid := gen_random_uuid(); END IF;
@@ -90,7 +90,7 @@ SELECT employees FROM account WHERE name = 'a10';
 DROP TRIGGER b ON account;
 DROP FUNCTION update_before;
 
--- columns that PostgreSQL computes are written when what they are computed from is
+-- columns that PostgreSQL computes are written when their source columns are
 CREATE FOREIGN TABLE update_generated (accountid uuid, name text, n int OPTIONS ("column" 'numberofemployees'),
   phone text OPTIONS ("column" 'telephone1') GENERATED ALWAYS AS (name || ' ' || n) STORED, fax text) SERVER update_crm OPTIONS (entity_set 'accounts', "table" 'account');
 INSERT INTO update_generated (name, n) VALUES ('generated', 1) RETURNING phone;
@@ -101,7 +101,7 @@ UPDATE update_generated SET fax = 'f' WHERE name = 'generated' RETURNING name, n
 SELECT name, n, phone, fax FROM update_generated WHERE name = 'generated';
 DROP FOREIGN TABLE update_generated;
 
--- a row that a join finds several times is written, and counted, once, however many there are
+-- a row that a join finds several times is written, and counted, once, however many rows are involved
 SET work_mem = '64kB';
 CREATE FOREIGN TABLE update_many (contactid uuid, lastname text, n int OPTIONS ("column" 'numberofchildren')) SERVER update_crm OPTIONS (entity_set 'contacts', "table" 'contact');
 INSERT INTO update_many (lastname, n) SELECT 'm' || i, 0 FROM generate_series(1, 6000) i;

@@ -1,4 +1,4 @@
--- Rows that may be there already: upsert by id and by alternate key, duplicates.
+-- Rows that may exist already: upsert by id and by alternate key, duplicates.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
@@ -34,13 +34,13 @@ SELECT accountid, name, revenue FROM account ORDER BY 1;
 INSERT INTO account (accountid, name) SELECT '00000000-0000-0000-0000-00000000000a', 'again ' || i FROM generate_series(1, 25) i;
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000c', 'c1'), ('00000000-0000-0000-0000-00000000000c', 'c2') RETURNING name, statecode;
 SELECT accountid, name, revenue FROM account ORDER BY 1;
--- which row?
+-- ambiguous rows
 INSERT INTO account (name) VALUES ('x');
 INSERT INTO account (accountid, name) VALUES (NULL, 'x');
 ALTER FOREIGN TABLE account OPTIONS (ADD keys 'accountnumber;name,revenue');
 INSERT INTO account (name) VALUES ('x');
 ALTER FOREIGN TABLE account OPTIONS (DROP keys);
--- columns that are no key of the table
+-- columns that are not a key of the table
 ALTER FOREIGN TABLE account OPTIONS (ADD upsert_key 'name');
 DO $$
 DECLARE hint text;
@@ -102,7 +102,7 @@ ALTER FOREIGN TABLE new_meter OPTIONS (SET upsert_key 'new_nothing');
 INSERT INTO new_meter (new_accountid, new_number, new_name) VALUES ('00000000-0000-0000-0000-00000000000a', 1, 'x');
 ALTER FOREIGN TABLE new_meter OPTIONS (SET upsert_key 'new_accountid,,new_number');
 
--- choices are the same in upper case
+-- choices are equal in upper case
 SET dataverse_fdw.insert_mode = 'UPSERT';
 ALTER FOREIGN TABLE new_meter OPTIONS (DROP upsert_key);
 -- the key of a session
@@ -116,7 +116,7 @@ INSERT INTO new_meter (new_serial, new_name) VALUES ('S-2', 'upper case');
 SELECT new_name FROM new_meter WHERE new_serial = 'S-2';
 RESET dataverse_fdw.insert_mode;
 
--- a default of new_id() does not say which row is meant
+-- a default of new_id() does not identify the row
 ALTER FOREIGN TABLE new_meter ALTER COLUMN new_meterid SET DEFAULT dataverse.new_id();
 SET dataverse_fdw.insert_mode = 'upsert';
 INSERT INTO new_meter (new_serial, new_name) VALUES ('S-3', 'inserted');

@@ -1,4 +1,4 @@
--- Which filters go to the service, in what words, and what is checked here.
+-- Filters that are sent to the service, their form, and local filters.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
@@ -41,7 +41,7 @@ SELECT count(dataverse.request('where_crm', 'POST', 'new_alltypeses', row)) FROM
  ('{"new_alltypesid":"00000009-0000-4000-8000-000000000000","new_name":"9","new_text":"axb"}')
 ) v(row);
 
--- the request, what is checked here, and the answer
+-- the request, the local filter, and the answer
 CREATE FUNCTION ask(condition text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE
   line text;
@@ -93,7 +93,7 @@ SELECT ask('NOT b');
 SELECT ask('b IS NOT TRUE');
 SELECT ask('b IS UNKNOWN');
 SELECT ask('b <> true');
--- text: the service ignores case, accents and blanks at the end
+-- text: the service ignores case, accents, and trailing blanks
 SELECT ask($$s = 'abc'$$);
 SELECT ask($$s <> 'abc'$$);
 SELECT ask($$NOT s = 'abc'$$);
@@ -118,7 +118,7 @@ SELECT ask($$s LIKE 'a_b%'$$);
 SELECT ask($$s LIKE '%[c]'$$);
 SELECT ask($$s LIKE '%'$$);
 SELECT ask($$s LIKE 'a!_b%' ESCAPE '!'$$);
--- what the service makes of such characters is not known, escaped or not
+-- it is not known how the service treats such characters, escaped or not
 SELECT ask($$s LIKE 'ab😀%'$$);
 SELECT ask($$s LIKE 'ab\😀%'$$);
 SELECT ask($$s ILIKE '%\😀bc'$$);
@@ -128,7 +128,7 @@ SELECT ask($$s ILIKE '%neil%'$$);
 SELECT ask($$s ^@ 'a_'$$);
 SELECT ask($$'abc' LIKE s$$);
 SELECT ask($$s ~ '^ab'$$);
--- dates and times: whole seconds, and only what the service can have
+-- dates and times: whole seconds, and only values that the service can store
 SELECT ask($$t = '2024-02-29 12:00:00+00'$$);
 SELECT ask($$t < '2024-02-29 12:00:00.5+00'$$);
 SELECT ask($$t <= '2024-02-29 12:00:00+00'$$);
@@ -143,7 +143,7 @@ SELECT ask($$z > '2024-02-29 12:00:00+00'::timestamptz$$);
 SELECT ask($$day = '2024-02-29'$$);
 SELECT ask($$day < '2024-03-01'::timestamp - interval '1 hour'$$);
 SELECT ask($$day < '1700-01-01'$$);
--- intersect tables have whole seconds, too
+-- intersect tables have whole seconds as well
 ALTER FOREIGN TABLE t OPTIONS (ADD table_type 'intersect');
 SELECT ask($$t = '2024-02-29 12:00:00.5+00'$$);
 SELECT ask($$t <> '2024-02-29 13:00:00+01'$$);
@@ -168,7 +168,7 @@ ALTER FOREIGN TABLE t OPTIONS (DROP full_text_filters);
 SELECT ask($$3 = ANY (cs)$$);
 SELECT ask($$cs = '{1,2}'$$);
 SELECT ask($$NOT cs && '{1}'$$);
--- AND as far as it goes, OR all or nothing, NOT down to the leaves
+-- AND as far as possible, OR all or nothing, NOT down to the leaves
 SELECT ask($$i = 1 AND s > 'a'$$);
 SELECT ask($$i = 1 OR s > 'a'$$);
 SELECT ask($$i = 1 OR s = 'axb' OR (b AND t IS NULL)$$);
@@ -177,12 +177,12 @@ SELECT ask($$NOT (i = 1 AND s = 'x')$$);
 SELECT ask($$(i = 1 OR i = 2) IS TRUE$$);
 -- many conditions
 SELECT ask((SELECT string_agg(format('(i = %s AND d = 1.5)', n), ' OR ') FROM generate_series(1, 260) n)) IS NOT NULL;
--- long lists go in several requests; each row comes once
+-- long lists take several requests; each row is returned once
 SELECT regexp_replace(l, ',PropertyValues.*', '…') FROM ask(format('i = ANY (%L::int[])', (SELECT array_agg(n) FROM generate_series(1, 1200) n))) l;
 SELECT count(*) FROM t WHERE i = ANY (ARRAY(SELECT n % 700 FROM generate_series(1, 3000) n));
 SELECT count(*) FROM t WHERE s = ANY (ARRAY(SELECT ('abc' || repeat(' ', n % 5) || CASE WHEN n > 20 THEN n::text ELSE '' END) FROM generate_series(1, 2500) n));
 SELECT count(*) FROM t WHERE t = ANY (ARRAY(SELECT '2024-02-29 12:00:00+00'::timestamptz + n * interval '1 second' FROM generate_series(0, 300) n));
--- a URL beyond what a request line takes
+-- a URL longer than a request line
 SELECT count(*) FROM t WHERE s = repeat('x', 1900) OR s = repeat('y', 1900) OR s = repeat('%', 1900) OR s = repeat('&', 1900) OR s = repeat('ä', 900) OR s = repeat('ö', 900) OR s = repeat('ü', 900) OR s = repeat(' x', 900) OR s = repeat('#x', 900) OR s = 'abc';
 
 -- an operator class may have an equality of its own, which the service does not know
@@ -197,7 +197,7 @@ DROP OPERATOR FAMILY sizes USING btree;
 DROP OPERATOR |=| (integer, integer);
 DROP FUNCTION same_size;
 
--- what a parent's row security hides stays hidden from functions that leak, also where the clause is checked here
+-- rows hidden by a parent's row security stay hidden from leaky functions, also where the clause is evaluated locally
 CREATE FUNCTION leak(what text) RETURNS boolean LANGUAGE plpgsql COST 0.0001 AS $$
 BEGIN
   RAISE NOTICE 'sees %', what;

@@ -1,4 +1,4 @@
--- Rows that the service refuses: the error, what stays, on_error = continue.
+-- Rows that the service refuses: the error, the written rows, on_error = continue.
 \getenv url DVSIM_URL
 \! curl -s -X POST $DVSIM_URL/_dvsim/reset >/dev/null
 \set ECHO errors
@@ -53,7 +53,7 @@ SELECT write_errors_try($$INSERT INTO account (industrycode) VALUES (-5)$$);
 RESET client_min_messages;
 DELETE FROM account;
 
--- what was written before stays
+-- rows written before are kept
 \set VERBOSITY terse
 -- psql prints ERROR and WARNING in either order: t/write/write_cancel.pl has the WARNING
 SET client_min_messages = error;
@@ -63,7 +63,7 @@ RESET client_min_messages;
 SELECT count(*) FROM account;
 DELETE FROM account;
 
--- going on
+-- on_error = continue
 SET dataverse_fdw.on_error = 'continue';
 INSERT INTO account (name) SELECT repeat('x', 140 + i) FROM generate_series(1, 40) i;
 SELECT count(*) FROM account;
@@ -81,7 +81,7 @@ BEGIN
 END $$;
 SELECT pg_temp.explain('ANALYZE', $$INSERT INTO account (name) SELECT repeat('x', 150 + i) FROM generate_series(1, 20) i$$);
 COPY account (name) FROM PROGRAM 'for i in 1 2 3; do echo $i; done; printf "%0200d" 1';
--- not for ever
+-- not forever
 ALTER FOREIGN TABLE account OPTIONS (ADD max_errors '2');
 \set VERBOSITY terse
 -- psql prints ERROR and WARNING in either order: t/write/write_cancel.pl has the WARNING
@@ -109,7 +109,7 @@ SELECT 'state ' || i, 1, CASE WHEN i > 3 THEN 1 ELSE 2 END FROM generate_series(
 SELECT count(*) FROM account WHERE name LIKE 'state %';
 RESET dataverse_fdw.on_error;
 
--- PostgreSQL refuses a text that is too long before it gets here, so that the statement ends; a column without
+-- PostgreSQL refuses an overlong text before the extension gets it, so the statement ends; a column without
 -- a length leaves it to the service, which refuses the row
 SET dataverse_fdw.on_error = 'continue';
 INSERT INTO new_meter (new_name) SELECT repeat('x', 60 * i) FROM generate_series(1, 20) i;
