@@ -22,6 +22,7 @@ static const char *const form_names[DV_FORMS] = {
 	[DV_FORM_COUNTS_OF_LISTS] = "counts of rows with listed values",
 	[DV_FORM_RANGES] = "ranges of ids",
 	[DV_FORM_FETCH_RANGES] = "ranges of ids in FetchXML",
+	[DV_FORM_JOINS] = "joins",
 };
 
 struct dv_noted_form
@@ -42,6 +43,16 @@ find(const dv_session *session, dv_form form, const char *table)
 		if (f->form == form && strcmp(f->table, table != NULL ? table : "") == 0)
 			break;
 	return f;
+}
+
+bool
+dv_form_noted(const dv_session *session, dv_form form)
+{
+	const		dv_noted_form *f = *dv_session_noted_forms(session);
+
+	while (f != NULL && f->form != form)
+		f = f->next;
+	return f != NULL;
 }
 
 int

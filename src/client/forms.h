@@ -28,10 +28,11 @@ typedef enum dv_form
 	DV_FORM_COUNTS,				/* rows of a table counted by $apply */
 	DV_FORM_COUNTS_OF_LISTS,	/* the same with In or NotIn in the filter */
 	DV_FORM_RANGES,				/* rows of a table between two ids, or with the greatest id */
-	DV_FORM_FETCH_RANGES		/* the same in FetchXML: rows of joins, and parts of groups */
+	DV_FORM_FETCH_RANGES,		/* the same in FetchXML: rows of joins, and parts of groups */
+	DV_FORM_JOINS				/* joins; instead of a table's name, all of their tables and links */
 } dv_form;
 
-#define DV_FORMS (DV_FORM_FETCH_RANGES + 1)
+#define DV_FORMS (DV_FORM_JOINS + 1)
 
 /*
  * Returns how much of the form may be used: "most", or less if the service has
@@ -39,6 +40,9 @@ typedef enum dv_form
  * table's logical name if the form depends on the table, else NULL.
  */
 extern int	dv_form_most(const dv_session *session, dv_form form, const char *table, int most);
+
+/* Has anything been remembered about the form, whatever the table is? */
+extern bool dv_form_noted(const dv_session *session, dv_form form);
 
 /*
  * Remembers that the service has refused the form with this error, and that

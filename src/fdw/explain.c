@@ -287,6 +287,8 @@ dataverseExplainForeignScan(ForeignScanState *node, struct ExplainState *es)
 		show_read(node, &read, scan, es);
 	if (!es->analyze || scan == NULL)
 		return;
+	if (dv_scan_joined_here(scan))
+		ExplainPropertyBool("Joined Here", true, es);
 	show_groups(scan, es);
 	show_stats(dv_scan_stats(scan), es);
 }

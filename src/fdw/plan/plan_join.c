@@ -24,6 +24,7 @@
 
 #include <math.h>
 
+#include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -671,6 +672,23 @@ fill(const dv_join_plan *join, dv_read_plan *plan, List **values)
 	}
 }
 
+/* Does the session know that the service refuses the join? */
+static bool
+is_refused(const dv_join_plan *join, Oid userid)
+{
+	const dv_relation **relations = palloc(sizeof(dv_relation *) * list_length(join->tables));
+	dv_read_plan plan = DV_READ_PLAN;
+	List	   *values = NIL;
+	ListCell   *lc;
+
+	foreach(lc, join->tables)
+	{
+		relations[foreach_current_index(lc)] = ((const dv_joined_table *) lfirst(lc))->table->relation;
+	}
+	fill(join, &plan, &values);
+	return dv_read_plan_join_refused(&plan, relations, userid);
+}
+
 void
 dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo *outerrel,
 							 RelOptInfo *innerrel, JoinType jointype, JoinPathExtraData * extra)
@@ -698,7 +716,9 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 		return;
 	join->checked = list_concat(join->checked, above);
 	checked = extract_actual_clauses(clauses_to_check(join), false);
-	if (!is_accepted(join) || !dv_join_has_columns(join, joinrel->reltarget->exprs) ||
+	if (!is_accepted(join) ||
+		is_refused(join, OidIsValid(joinrel->userid) ? joinrel->userid : GetUserId()) ||
+		!dv_join_has_columns(join, joinrel->reltarget->exprs) ||
 		!dv_join_has_columns(join, checked) ||
 		!dv_join_has_room(join, output_bytes(join, list_concat_copy(joinrel->reltarget->exprs,
 																	checked))))

@@ -9,12 +9,15 @@
 #include <math.h>
 
 #include "executor/executor.h"
+#include "lib/stringinfo.h"
 #include "nodes/makefuncs.h"
 #include "pgtime.h"
 
+#include "client/forms.h"
 #include "client/ranges.h"
 #include "compat.h"
 #include "fdw/condition.h"
+#include "fdw/connection.h"
 #include "fdw/plan/read_plan.h"
 #include "fdw/setting.h"
 
@@ -227,6 +230,85 @@ dv_read_plan_open(const dv_read_plan *plan, EState *estate)
 		relations[foreach_current_index(lc)] = relation;
 	}
 	return relations;
+}
+
+/*
+ * Joins that the service refuses
+ */
+
+/* "account (outer)", or "account (outer) of contact" */
+static char *
+name_link(const dv_read_plan *plan, const dv_relation **relations, int i, bool with_parent)
+{
+	static const char *const kinds[] = {
+		[DV_LINK_INNER] = "inner",
+		[DV_LINK_OUTER] = "outer",
+		[DV_LINK_EXISTS] = "exists",
+		[DV_LINK_NOT_EXISTS] = "not exists",
+	};
+	const dv_read_table *table = dv_read_plan_table(plan, i);
+
+	return psprintf("%s (%s)%s%s", relations[i]->table, kinds[table->kind], with_parent ? " of " : "",
+					with_parent ? relations[table->parent]->table : "");
+}
+
+static int
+compare_names(const ListCell *a, const ListCell *b)
+{
+	return strcmp(lfirst(a), lfirst(b));
+}
+
+/* "contact, account (outer)": however the planner came to the join, it has one name. */
+static const char *
+name_join(const dv_read_plan *plan, const dv_relation **relations)
+{
+	List	   *links = NIL;
+	ListCell   *lc;
+	StringInfoData s;
+	int			i;
+
+	for (i = 1; i < list_length(plan->tables); i++)
+		links = lappend(links, name_link(plan, relations, i, dv_read_plan_table(plan, i)->parent > 0));
+	list_sort(links, compare_names);
+	initStringInfo(&s);
+	appendStringInfoString(&s, relations[0]->table);
+	foreach(lc, links)
+	{
+		appendStringInfo(&s, ", %s", (const char *) lfirst(lc));
+	}
+	return s.data;
+}
+
+static bool
+is_refused(const dv_session *session, const char *join)
+{
+	return dv_form_most(session, DV_FORM_JOINS, join, 1) == 0;
+}
+
+bool
+dv_read_plan_join_refused(const dv_read_plan *plan, const dv_relation **relations, Oid userid)
+{
+	const dv_session *session;
+	bool		refused;
+	int			i;
+
+	if (list_length(plan->tables) < 2)
+		return false;
+	session = dv_connection_find(relations[0]->serverid, userid);
+	if (session == NULL || !dv_form_noted(session, DV_FORM_JOINS))
+		return false;
+	refused = is_refused(session, name_join(plan, relations));
+	for (i = 1; !refused && i < list_length(plan->tables); i++)
+		refused = is_refused(session, psprintf("%s, %s", relations[dv_read_plan_table(plan, i)->parent]->table,
+											   name_link(plan, relations, i, false)));
+	return refused;
+}
+
+void
+dv_read_plan_refuse_join(const dv_read_plan *plan, const dv_relation **relations,
+						 const dv_session *session, const dv_error *error)
+{
+	dv_form_refused(session, DV_FORM_JOINS, name_join(plan, relations), 0, error);
 }
 
 /*

@@ -14,6 +14,8 @@
 #include "nodes/execnodes.h"
 #include "nodes/plannodes.h"
 
+#include "client/session.h"
+#include "dataverse/error.h"
 #include "dataverse/query.h"
 #include "fdw/relation.h"
 
@@ -152,6 +154,16 @@ extern dv_read_plan dv_read_plan_of(const ForeignScan *node);
 
 /* Opens the tables of a plan, which must be as they were when it was made. */
 extern const dv_relation **dv_read_plan_open(const dv_read_plan *plan, EState *estate);
+
+/*
+ * Has the service refused such a join to this session of the user?  That is one of
+ * the same tables, linked in the same way, or of two tables that this one links in
+ * that way.  The other function remembers it.
+ */
+extern bool dv_read_plan_join_refused(const dv_read_plan *plan, const dv_relation **relations,
+									  Oid userid);
+extern void dv_read_plan_refuse_join(const dv_read_plan *plan, const dv_relation **relations,
+									 const dv_session *session, const dv_error *error);
 
 /*
  * Returns how many ranges of ids may be read at a time, and whether that is the

@@ -777,7 +777,8 @@ dv_group_scan_form(dv_scan *scan, TupleDesc desc)
 	MemoryContext old = MemoryContextSwitchTo(scan->query);
 
 	scan->groups = begin_groups(scan, desc);
-	if (scan->request.rows || !has_same_periods(scan))
+	if (scan->request.rows || !has_same_periods(scan) ||
+		dv_read_plan_join_refused(&scan->request.plan, scan->request.relations, scan->userid))
 		form_locally(scan, desc);
 	else if (!form_remotely(scan, desc))
 	{

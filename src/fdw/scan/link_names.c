@@ -63,7 +63,11 @@ misnamed(dv_scan *scan)
 			 errhint("%s", dv_read_pages_spec(scan).way_out)));
 }
 
-/* Asks for any two rows that are joined.  If there are none, all columns of links are null. */
+/*
+ * Asks for any two rows that are joined.  If there are none, all columns of links are
+ * null.  If the service refuses to join them, it is the first row of the current
+ * request that this is about, so the tables can still be read instead.
+ */
 static void
 ask_for_pair(dv_scan *scan)
 {
@@ -72,6 +76,7 @@ ask_for_pair(dv_scan *scan)
 	MemoryContext old = MemoryContextSwitchTo(context);
 	dv_pages_spec spec = dv_read_pages_spec(scan);
 	const char *member;
+	dv_pages   *pages;
 	dv_query	query;
 	dv_value	id;
 
@@ -80,12 +85,16 @@ ask_for_pair(dv_scan *scan)
 	spec.names = dv_names_init(palloc(dv_names_size(&member, 1)), &member, 1);
 	spec.progress = NULL;
 	spec.computed = true;
-	if (dv_pages_next(dv_pages_start(&spec, context), &id))
+	spec.has_plainer = true;
+	pages = dv_pages_start(&spec, context);
+	if (dv_pages_next(pages, &id))
 	{
 		if (dv_value_is_null(&id))
 			misnamed(scan);
 		*dv_session_links_proven(scan->session, false) = true;
 	}
+	if (dv_pages_refusal(pages) != NULL)
+		dv_local_join_start(scan, dv_pages_refusal(pages));
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }

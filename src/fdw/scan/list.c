@@ -337,7 +337,8 @@ dv_list_in(const dv_leaf *l)
 		if (l->binding->unlisted &&
 			(can_be_parted(others) || (list->n == 0 && are_ranges(others))))
 			return take_none(l, list);
-		if (chunk_length(l, list, 0) < list->n)
+		/* the rest of a list must not become the whole list, even if that would fit */
+		if (list->n > 0 && (l->binding->first > 0 || chunk_length(l, list, 0) < list->n))
 			return can_be_parted(others) ? take_chunk(l, list, others) : dv_filter_of(DV_TRUE, NULL, NULL);
 		if (list->n == 0 && list_length(others) > CHUNK_LISTED)
 			return take_range_chunk(l, others);

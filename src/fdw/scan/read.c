@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "catalog/pg_type.h"
+#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
 #include "utils/builtins.h"
@@ -33,7 +34,9 @@ dv_scan_stats(dv_scan *scan)
 {
 	if (scan->ranges != NULL)
 		dv_ranges_count_unread(scan->ranges);
-	return &scan->stats;
+	if (scan->joined_here)
+		dv_local_join_count_unread(scan->local_join);
+	return scan->stats;
 }
 
 bool
@@ -97,6 +100,21 @@ create_decoders(dv_scan *scan)
 	return names_rows;
 }
 
+/* "read foreign tables "contact" and "account"" */
+static const char *
+describe(const dv_request *request)
+{
+	StringInfoData s;
+	int			i;
+
+	initStringInfo(&s);
+	appendStringInfoString(&s, request->ntables > 1 ? "read foreign tables " : "read foreign table ");
+	for (i = 0; i < request->ntables; i++)
+		appendStringInfo(&s, "%s\"%s\"", i == 0 ? "" : i < request->ntables - 1 ? ", " : " and ",
+						 request->relations[i]->name);
+	return s.data;
+}
+
 dv_scan *
 dv_read_create(const dv_read_plan *plan, const dv_relation **relations, List *exprs, Oid userid,
 			   bool wants_id)
@@ -106,6 +124,8 @@ dv_read_create(const dv_read_plan *plan, const dv_relation **relations, List *ex
 	dv_request_init(&scan->request, plan, relations, exprs);
 	scan->userid = userid;
 	scan->request.userid = userid;
+	scan->what = describe(&scan->request);
+	scan->stats = palloc0(sizeof(*scan->stats));
 	scan->patient = true;
 	scan->most_ranges = 1;
 	scan->context = CurrentMemoryContext;
@@ -160,7 +180,7 @@ dv_read_pages_spec(dv_scan *scan)
 	spec.what = scan->what;
 	spec.way_out = way_out(&scan->request);
 	spec.is_fetchxml = scan->request.language == DV_LANGUAGE_FETCHXML;
-	spec.stats = &scan->stats;
+	spec.stats = scan->stats;
 	spec.counts_unread = dv_read_is_instrumented(scan);
 	spec.progress = scan->progress;
 	return spec;
@@ -197,17 +217,23 @@ next_query(dv_scan *scan, dv_query *query)
 	return dv_request_next(&scan->request, query);
 }
 
+double
+dv_read_wants(dv_scan *scan)
+{
+	/* groups are made of all rows */
+	if (scan->wants == 0)
+		scan->wants = scan->executor == NULL || scan->spool != NULL || scan->request.plan.grouped ? -1 :
+			dv_wanted_of(scan->executor).rows;
+	return scan->wants;
+}
+
 /* Requests a few rows first if the statement will probably want no more (see client/pages.h). */
 static void
 ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
 {
 	dv_query	few = *query;
 
-	/* groups are made of all rows */
-	if (scan->wants == 0)
-		scan->wants = scan->executor == NULL || scan->spool != NULL || scan->request.plan.grouped ? -1 :
-			dv_wanted_of(scan->executor).rows;
-	spec->likely = scan->wants > 0 ? scan->wants : -1;
+	spec->likely = dv_read_wants(scan) > 0 ? scan->wants : -1;
 	/* the rows of one large page cost no more than a small answer and another request */
 	if (scan->wants <= 0 || scan->wants > spec->page_size / 2 || spec->id == NULL)
 		return;
@@ -231,7 +257,7 @@ pages_of(dv_scan *scan, const dv_query *query)
 	spec.computed = query->count;
 	spec.wanted = dv_request_listing(&scan->request)->unlisted ? -1 : scan->request.wanted;
 	spec.session_token = session_token(scan);
-	spec.has_plainer = dv_request_has_plainer(&scan->request);
+	spec.has_plainer = dv_request_has_plainer(&scan->request) || scan->request.ntables > 1;
 	ask_for_first(scan, query, &spec);
 	return spec;
 }
@@ -252,7 +278,8 @@ start_ranges(dv_scan *scan, const dv_query *query)
 
 /*
  * The first row or the end of the current request has come.  If that is because
- * the service refuses its form, the next request is for the same rows.
+ * the service refuses its form, the next request is for the same rows; so are the
+ * reads of the tables if it refuses a join.
  */
 static void
 note_answer(dv_scan *scan, const dv_error *refusal)
@@ -262,7 +289,9 @@ note_answer(dv_scan *scan, const dv_error *refusal)
 	if (scan->accepted)
 		return;
 	old = MemoryContextSwitchTo(scan->query);
-	if (refusal != NULL)
+	if (refusal != NULL && scan->request.ntables > 1)
+		dv_local_join_start(scan, refusal);
+	else if (refusal != NULL)
 		dv_request_refused(&scan->request, refusal);
 	else
 		dv_request_accepted(&scan->request);
@@ -283,6 +312,8 @@ next_request(dv_scan *scan)
 		scan->given = query.filter;
 		scan->ngiven = 0;
 	}
+	else if (any && dv_read_plan_join_refused(&scan->request.plan, scan->request.relations, scan->userid))
+		dv_local_join_start(scan, NULL);
 	else if (any)
 		scan->ranges = start_ranges(scan, &query);
 	MemoryContextSwitchTo(old);
@@ -334,6 +365,8 @@ next_row(dv_scan *scan)
 		note_answer(scan, dv_ranges_refusal(scan->ranges));
 	if (state == DV_PAGES_ROW)
 		dv_link_names_check(scan);
+	if (state == DV_PAGES_ROW && scan->joined_here)
+		state = DV_PAGES_END;
 	if (state == DV_PAGES_END)
 	{
 		dv_ranges_end(scan->ranges);
@@ -391,13 +424,14 @@ dv_pages_state
 dv_read_next(dv_scan *scan)
 {
 	while (scan->request.wanted != 0 &&
-		   (scan->ranges != NULL || scan->given != NULL || next_request(scan)))
+		   (scan->joined_here || scan->ranges != NULL || scan->given != NULL || next_request(scan)))
 	{
-		dv_pages_state state = next_row(scan);
+		bool		here = scan->joined_here;
+		dv_pages_state state = here ? dv_local_join_next(scan->local_join) : next_row(scan);
 
-		if (state == DV_PAGES_WAITING)
+		if (state == DV_PAGES_WAITING || (state == DV_PAGES_END && here))
 			return state;
-		if (state == DV_PAGES_END || !belongs_here(scan))
+		if (state == DV_PAGES_END || (!here && !belongs_here(scan)))
 			continue;
 		if (scan->request.wanted > 0)
 			scan->request.wanted--;
@@ -437,6 +471,8 @@ dv_read_value(const dv_scan *scan, int i, bool *isnull)
 	const dv_value *member = &scan->members[source->members[0]];
 	dv_value	value;
 
+	if (scan->joined_here)
+		return dv_local_join_value(scan->local_join, i, isnull);
 	if (scan->request.language == DV_LANGUAGE_ODATA)
 		return dv_decode(scan->decoders[i], member, id_of(scan), isnull);
 	value = *member;
@@ -506,6 +542,7 @@ void
 dv_read_restart(dv_scan *scan)
 {
 	dv_ranges_leave(scan->ranges, dv_read_is_instrumented(scan));
+	dv_local_join_leave(scan);
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
 	scan->ranges = NULL;
@@ -525,6 +562,8 @@ dv_read_end(dv_scan *scan)
 			dv_decoder_end(scan->decoders[i]);
 	if (scan->progress != NULL)
 		dv_progress_end(scan->progress);
+	if (scan->local_join != NULL)
+		dv_local_join_end(scan->local_join);
 	dv_ranges_leave(scan->ranges, false);
 	MemoryContextDelete(scan->query);
 	MemoryContextDelete(scan->row);

@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "executor/executor.h"
-#include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -44,6 +43,12 @@ dv_scan_groups(const dv_scan *scan, int *parts, bool *here)
 }
 
 bool
+dv_scan_joined_here(const dv_scan *scan)
+{
+	return scan->local_join != NULL;
+}
+
+bool
 dv_scan_waiting(const dv_scan *scan)
 {
 	return scan->waiting;
@@ -52,7 +57,9 @@ dv_scan_waiting(const dv_scan *scan)
 bool
 dv_scan_ready(const dv_scan *scan)
 {
-	return !scan->waiting || dv_ranges_ready(scan->ranges);
+	if (!scan->waiting)
+		return true;
+	return scan->joined_here ? dv_local_join_ready(scan->local_join) : dv_ranges_ready(scan->ranges);
 }
 
 /*
@@ -81,21 +88,6 @@ start_spool(dv_scan *scan, ForeignScanState *node)
 	callback->func = leave_spooled;
 	callback->arg = scan;
 	MemoryContextRegisterResetCallback(node->ss.ps.state->es_query_cxt, callback);
-}
-
-/* "read foreign tables "contact" and "account"" */
-static const char *
-describe(const dv_request *request)
-{
-	StringInfoData s;
-	int			i;
-
-	initStringInfo(&s);
-	appendStringInfoString(&s, request->ntables > 1 ? "read foreign tables " : "read foreign table ");
-	for (i = 0; i < request->ntables; i++)
-		appendStringInfo(&s, "%s\"%s\"", i == 0 ? "" : i < request->ntables - 1 ? ", " : " and ",
-						 request->relations[i]->name);
-	return s.data;
 }
 
 /* Sets up what only a scan of a table has, which may be one that the statement writes. */
@@ -140,7 +132,6 @@ dataverseBeginForeignScan(ForeignScanState *node, int eflags)
 	node->fdw_state = scan;
 	scan->most_ranges = ranges;
 	scan->automatic = automatic;
-	scan->what = describe(&scan->request);
 	scan->operation = "read";
 	scan->executor = &node->ss.ps;
 	scan->expected = read.grouped || read.rows == 0 ? -1 : read.rows;

@@ -26,6 +26,9 @@ extern const dv_spool *dv_scan_spool(const dv_scan *scan);
 /* Into how many parts the rows of groups were divided, and whether the service did not form them. */
 extern void dv_scan_groups(const dv_scan *scan, int *parts, bool *here);
 
+/* Were the tables of a join read instead, because the service refused it? */
+extern bool dv_scan_joined_here(const dv_scan *scan);
+
 /* For EXPLAIN: is a column of a link requested by which the session recognizes its names? */
 extern bool dv_scan_proves(ForeignScanState *node);
 

@@ -4,8 +4,8 @@
  *
  * read.c sends the requests of a read and returns rows as the service has them;
  * scan.c makes of these the tuples that the executor wants, link_names.c looks
- * whether columns of joined tables are what they seem to be, and group_scan.c
- * forms groups.
+ * whether columns of joined tables are what they seem to be, local_join.c makes
+ * joins that the service refuses, and group_scan.c forms groups.
  *
  * Memory: "query" lasts until the next rescan, "row" until the next row; pages
  * have contexts of their own below "query".
@@ -26,6 +26,8 @@
 #include "fdw/scan/scan.h"
 #include "fdw/system_columns.h"
 
+typedef struct dv_local_join dv_local_join;
+
 struct dv_scan
 {
 	/* the read */
@@ -39,7 +41,7 @@ struct dv_scan
 	MemoryContext query;
 	MemoryContext row;
 	dv_progress *progress;
-	dv_pages_stats stats;
+	dv_pages_stats *stats;
 
 	/* what a row consists of */
 	dv_decoder **decoders;		/* for each column of the scan tuple; NULL if nothing is fetched */
@@ -61,6 +63,10 @@ struct dv_scan
 	bool		proof_chosen[2];	/* of rows, and of groups: whether "proves" is known */
 	bool		proves[2];		/* see request.prove */
 	bool		pair_sought;	/* two rows that are joined have been asked for */
+
+	/* of joins that the service refuses */
+	dv_local_join *local_join;	/* NULL: none was needed so far */
+	bool		joined_here;	/* rows come from it */
 
 	/* of groups */
 	dv_groups  *groups;			/* once they are complete */
@@ -112,6 +118,9 @@ extern void dv_read_restart(dv_scan *scan);
 
 extern void dv_read_end(dv_scan *scan);
 
+/* Returns how many rows will probably be wanted, or -1 if all are needed. */
+extern double dv_read_wants(dv_scan *scan);
+
 /* Will EXPLAIN ANALYZE show what the scan took? */
 extern bool dv_read_is_instrumented(const dv_scan *scan);
 
@@ -120,8 +129,34 @@ extern bool dv_read_is_instrumented(const dv_scan *scan);
 /* Decides whether the names have to be proved.  Returns true if that changes the request. */
 extern bool dv_link_names_choose(dv_scan *scan);
 
-/* To be called for each row or group that has been read into the members. */
+/*
+ * To be called for each row or group that has been read into the members.  This may
+ * start a local join, which replaces the current request.
+ */
 extern void dv_link_names_check(dv_scan *scan);
+
+/* local_join.c */
+
+/*
+ * Reads the tables of the join instead of the join, from its current request on,
+ * with the current values.  "refusal" is the answer to that request; NULL: it has
+ * not been sent, because the session knows it to be refused.
+ */
+extern void dv_local_join_start(dv_scan *scan, const dv_error *refusal);
+
+/* The same as dv_read_next(), without the limit. */
+extern dv_pages_state dv_local_join_next(dv_local_join *j);
+
+/* Returns the value of a column of the scan tuple, valid until the next row. */
+extern Datum dv_local_join_value(const dv_local_join *j, int source, bool *isnull);
+
+/* Has the answer arrived that it was waiting for? */
+extern bool dv_local_join_ready(const dv_local_join *j);
+extern void dv_local_join_count_unread(const dv_local_join *j);
+
+/* Ends its requests.  It can be started again. */
+extern void dv_local_join_leave(dv_scan *scan);
+extern void dv_local_join_end(dv_local_join *j);
 
 /* group_scan.c: forms all groups */
 extern void dv_group_scan_form(dv_scan *scan, TupleDesc desc);

@@ -257,11 +257,22 @@ sub prepare
 	set_up($crm, 'CREATE SCHEMA f; CREATE SCHEMA l');
 	$crm->sql(
 		q{
+		-- if the setting differential.forget is on, begins another session with the service, which knows nothing
+		CREATE FUNCTION begin_session(place text) RETURNS void LANGUAGE plpgsql AS $$
+		BEGIN
+		  IF place = 'f' AND current_setting('differential.forget', true) = 'on' THEN
+		    EXECUTE format('ALTER SERVER crm OPTIONS (%s user_agent ''dataverse_fdw/%s'')', CASE WHEN EXISTS (
+		      SELECT FROM pg_foreign_server WHERE srvname = 'crm' AND srvoptions::text LIKE '%user_agent=%') THEN 'SET' ELSE 'ADD' END,
+		      extract(epoch FROM clock_timestamp()) * 1000);
+		  END IF;
+		END $$;
+
 		-- what a query answers, as one text; errors are answers, too
 		CREATE FUNCTION answer(place text, query text, sorted boolean) RETURNS text LANGUAGE plpgsql AS $$
 		DECLARE
 		  result text;
 		BEGIN
+		  PERFORM begin_session(place);
 		  EXECUTE 'SET LOCAL search_path = ' || place || ', public';
 		  EXECUTE format('SELECT coalesce(string_agg(q::text, E''\n'' %s), ''nothing'') FROM (%s) q',
 		                 CASE WHEN sorted THEN '' ELSE 'ORDER BY q::text' END, query) INTO result;
@@ -295,6 +306,7 @@ sub prepare
 		DECLARE
 		  result text;
 		BEGIN
+		  PERFORM begin_session(place);
 		  EXECUTE 'SET LOCAL search_path = ' || place || ', public';
 		  SET LOCAL plan_cache_mode = force_generic_plan;
 		  EXECUTE format('CREATE FUNCTION pg_temp.asked(p %s) RETURNS text LANGUAGE plpgsql AS %L', type,

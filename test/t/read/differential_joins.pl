@@ -994,6 +994,17 @@ sub parameter_question
 	return [ "SELECT $what FROM $source$and$name" . comparison() . 'p', $type, $value ];
 }
 
+# Joins that are read again because the parameter of a condition has changed, which only PostgreSQL knows
+sub repeated_question
+{
+	my ($source, @scope) = source(pick(2, 2, 3));
+	my $c = some_column(\&is_shown, @scope)->[0];
+	my $and = $source =~ / WHERE / ? ' AND ' : ' WHERE ';
+	my $inner = pick('count(*)', aggregate(@scope));
+
+	return [ "SELECT v.p, (SELECT $inner FROM $source$and$c\::text ~ v.p) FROM (VALUES ('^[A-Fa-f0-4]'), ('.'), ('[5-9x-zX-Z]')) v(p)", 0 ];
+}
+
 # Joins that are read concurrently
 sub appended_question
 {
@@ -1020,7 +1031,7 @@ sub listed_question
 my @kinds = (
 	[ 14, \&plain_question ], [ 14, \&ordered_question ], [ 9, \&distinct_question ], [ 20, \&grouped_question ],
 	[ 2, \&period_question ], [ 12, \&aggregate_question ], [ 12, \&semi_question ], [ 7, \&nested_question ], [ 4, \&union_question ],
-	[ 1, \&recursive_question ], [ 1, \&window_question ], [ 6, \&parameter_question ]);
+	[ 2, \&repeated_question ], [ 1, \&recursive_question ], [ 1, \&window_question ], [ 6, \&parameter_question ]);
 my @lots = map { ($_->[1]) x $_->[0] } @kinds;
 
 sub question { return pick(@lots)->(); }
@@ -1154,6 +1165,48 @@ for my $request (@{ $crm->dvsim->control('GET', '/_dvsim/requests?since=' . ($to
 }
 cmp_ok($taken_apart, '>', min($wanted / 10, LAST_REQUESTS / 20), "$taken_apart requests with FetchXML are examined");
 is(join("\n", map { "$_ in $without_source{$_}" } sort keys %without_source), '', 'and each part has a source (test/live/lib/Live/Shapes.pm)');
+
+# ---- joins that the service refuses are made here (with each question, a session begins that does not know it)
+
+{
+	my %refused = (400 => 'Link entities are not supported.', 500 => 'The operation is not supported on this table.');
+	my $some = int($wanted / 5) + 20;
+	my $page = sub { my ($contact, $alltypes) = @_; $crm->sql("ALTER FOREIGN TABLE f.contact OPTIONS (SET page_size '$contact'); ALTER FOREIGN TABLE f.new_alltypes OPTIONS (SET page_size '$alltypes')"); return; };
+	my @sorts = (\&plain_question, \&ordered_question, \&grouped_question, \&aggregate_question, \&semi_question, \&nested_question, \&repeated_question, \&listed_question);
+
+	$page->(11, 13);
+	$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_retries '0')});
+	@Differential::errors = @found = ();
+	for my $status (sort keys %refused)
+	{
+		my $hits = 0;
+
+		for my $set ("SET differential.forget = on; $remote", 'SET differential.forget = on; SET dataverse_fdw.scan_parallelism = 6;', $remote)
+		{
+			$crm->fault(path => 'link-entity', status => 0 + $status, code => '0x80040216', message => $refused{$status}, times => 0);
+			push @found, differing($crm, $set, (map { question() } 0 .. $some / 3), (map { pick(@sorts)->() } 0 .. $some / 3), map { appended_question() } 0 .. $some / 10);
+			$hits += $crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits};
+			$crm->no_faults;
+		}
+		cmp_ok($hits, '>', $some / 4, "$hits joins were refused with $status");
+		# a part of a list has been answered, by as many pages as there are requests
+		$page->(500, 500);
+		for my $after (1, 2)
+		{
+			for my $question (map { listed_question() } 0 .. $some / 20)
+			{
+				$crm->fault(path => 'link-entity', status => 0 + $status, code => '0x80040216', message => $refused{$status}, after => $after, times => 0);
+				push @found, differing($crm, "SET differential.forget = on; $remote", $question);
+				$crm->no_faults;
+			}
+		}
+		$page->(11, 13);
+	}
+	$crm->sql(q{ALTER SERVER crm OPTIONS (DROP max_retries)});
+	$page->(25, 40);
+	same_ok('joins that are refused');
+	report_ok(\@Differential::errors, 'and no answer is an error');
+}
 
 # ---- forms of queries that some environments do not support
 

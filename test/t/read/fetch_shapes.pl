@@ -165,6 +165,11 @@ for my $name ('none', 'none_of_these', 'some', 'groups_of_join', 'groups_of_oute
 	is("@pairs", $name eq 'none' ? '1 1' : $name eq 'none_of_these' ? '1 0' : '0 0', '… with one more request if the rows do not decide');
 }
 
+# the service may refuse that question
+$crm->fault(path => 'top=', status => 400, code => '0x80048D0B', message => 'Link entities are not supported.', times => 0);
+is(scalar(grep { /top=/ } map { decoded($_) } right_ok('none_of_these', 'a question that is refused')), 1, '… was asked');
+$crm->no_faults;
+
 # the first join of a session requests the id of the linked row; later ones need not
 {
 	my $session = Session->new($crm->node);
@@ -246,30 +251,88 @@ like((asked("$settings; $ask{groups}"))[1], qr/ERROR:  could not read foreign ta
 $crm->no_faults;
 
 #
-# Joins that fail in the same way
+# Joins that fail, in the same way: the tables are read one by one
 #
+
+$ask{limited} = "$ask{outer} WHERE c.gendercode = 1 ORDER BY c.contactid DESC OFFSET 2 LIMIT 7";
+$ask{three} = 'SELECT c.contactid, a.name, p.contactid AS first FROM dv.contact c JOIN dv.account a ON a.accountid = c.parentcustomerid LEFT JOIN dv.contact p ON p.contactid = a.primarycontactid';
+$ask{exists} = 'SELECT name FROM dv.account a WHERE EXISTS (SELECT FROM dv.contact c WHERE c.parentcustomerid = a.accountid AND c.gendercode = 1)';
+$ask{not_exists} = 'SELECT name FROM dv.account a WHERE NOT EXISTS (SELECT FROM dv.contact c WHERE c.parentcustomerid = a.accountid AND c.gendercode = 1)';
+$ask{again} = 'SELECT v, (SELECT count(c.lastname) + count(a.name) FROM (SELECT * FROM dv.contact WHERE gendercode = v OFFSET 0) x JOIN dv.contact c USING (contactid) JOIN dv.account a ON a.accountid = c.parentcustomerid) FROM generate_series(1, 3) v';
+$ask{having} = "$ask{groups_of_join} HAVING count(*) > " . $crm->sql("SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY n) FROM (" . ($ask{groups_of_join} =~ s/\bdv\./l./gr) . ') g (code, n)');
+$ask{limited_group} = "$ask{groups_of_join} ORDER BY 2 DESC, 1 LIMIT 2";
+# the parameter of a filter that is checked here changes, and nothing that is sent
+$ask{filter} = q{SELECT v.p, (SELECT count(c.lastname) + count(a.name) FROM dv.contact c JOIN dv.account a ON a.accountid = c.parentcustomerid WHERE c.lastname ~ v.p) FROM (VALUES ('^[A-K]'), ('^[L-Z]')) v(p)};
+$ask{subplan} = "$ask{inner} WHERE c.lastname = 'x' OR c.gendercode IN (SELECT v FROM generate_series(1, 2) v)";
+$crm->sql('ALTER FOREIGN TABLE dv.account ADD primarycontactid uuid; ALTER TABLE l.account ADD primarycontactid uuid') if $crm->sql("SELECT count(*) FROM information_schema.columns WHERE table_schema = 'dv' AND column_name = 'primarycontactid'") eq '0';
+$crm->sql('UPDATE l.account l SET primarycontactid = a.primarycontactid FROM dv.account a WHERE a.accountid = l.accountid');
+
+my @joins = qw(inner outer limited three exists not_exists again having limited_group filter subplan groups_of_join);
+$answer{$_} = sorted($crm->sql($ask{$_} =~ s/\bdv\./l./gr)) for @joins;
+cmp_ok(scalar(split /\n/, $answer{having}), '<', scalar(split /\n/, $answer{groups_of_join}), 'HAVING leaves some groups out');
+unlike($answer{filter}, qr/\|(\d+)\n.*\|\1$/, 'and the filter matters');
+right_ok('filter', 'rows that are kept are filtered again');
 
 for my $case ([ 500, '0x80040216', 'The operation is not supported on this table.' ], [ 400, '0x80048D0B', 'Link entities are not supported.' ], [ 501, '0x80060888', 'not implemented' ])
 {
 	my ($status, $code, $message) = @$case;
 
-	for my $name ('outer', 'groups_of_join')
+	$crm->fault(path => 'link-entity', status => $status, code => $code, message => $message, times => 0);
+	for my $name (@joins)
 	{
-		$crm->fault(path => 'link-entity', status => $status, code => $code, message => $message, times => 0);
-		my ($out, $err, @sent) = asked("$settings; $ask{$name}");
+		my @sent = right_ok($name, "$name, $status");
+		cmp_ok(scalar(@sent), '>=', ($status == 500 ? 2 : 1), '… after it has been tried as often as any request');
+	}
+	my ($out, $err, @sent) = asked("SET client_min_messages = debug1; $settings; $ask{outer}; $ask{limited}; $ask{outer}; $ask{inner}; $ask{groups_of_join}; $ask{three}");
+	my @told = $err =~ /DEBUG:  Dataverse has refused joins for table (.*): \Q$message\E$/mg;
+	is(join('; ', @told), 'contact, account (outer); contact, account (inner); account, contact (outer)', "$status: it is told once for each kind of join");
+	is(scalar(grep { /link-entity/ } @sent), 3 * ($status == 500 ? 2 : 1), '… which the session does not ask for again') or diag map { decoded($_) . "\n" } @sent;
+	is($out, join("\n", sort map { split /\n/, $answer{$_} } qw(outer limited outer inner groups_of_join three)), '… and gets all rows');
+	for my $object ('SERVER crm', 'FOREIGN TABLE dv.account', 'FOREIGN TABLE dv.contact')
+	{
+		$crm->sql("ALTER $object OPTIONS (ADD push_joins 'off')");
+		is(scalar(right_ok($_, "$_, with the option of $object")), 0, '… nothing is tried') for qw(outer groups_of_join);
+		$crm->sql("ALTER $object OPTIONS (DROP push_joins)");
+	}
+	like($crm->sql("$settings; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $ask{outer}"), qr/Joined by Dataverse: c, a\n\s*Joined Here: true\n/, '… EXPLAIN tells');
+	unlike($crm->sql("$settings; $ask{outer} OFFSET 100000; EXPLAIN (COSTS OFF) $ask{outer}"), qr/Joined by Dataverse/, '… and later plans do without');
+	# plans that were made before, and scans that are run again
+	($out, $err, @sent) = asked("$settings; SET plan_cache_mode = force_generic_plan; PREPARE q AS $ask{outer}; EXECUTE q; EXECUTE q; PREPARE g AS $ask{groups_of_join}; EXECUTE g; EXECUTE g");
+	is($out, join("\n", sort map { split /\n/, $answer{$_} } qw(outer outer groups_of_join groups_of_join)), '… cached plans return all rows');
+	is(scalar(grep { /link-entity/ } @sent), 3 * ($status == 500 ? 2 : 1), '… and do not ask again') or diag map { decoded($_) . "\n" } @sent;
+	$crm->no_faults;
+	unlike($crm->sql("$settings; EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) $ask{outer}"), qr/Joined Here/, '… but only where it happened');
+}
 
-		like($err, qr/ERROR:  could not read foreign tables .*\Q$message\E/, "$name, $status: an error");
-		like($err, qr/HINT:  To join the tables in PostgreSQL, set option "push_joins" of the server, or of one of the foreign tables, to "off"\.$/m, '… with a hint how to read the tables');
-		cmp_ok(scalar(@sent), '>=', ($status == 500 ? 2 : 1), '… after the usual retries');
-		for my $object ('SERVER crm', 'FOREIGN TABLE dv.account', 'FOREIGN TABLE dv.contact')
+# a list of which a part has been answered: the rest of it is read from the tables
+{
+	my $list = join ', ', map { "'$_'" } split /\n/, $crm->sql('SELECT contactid FROM dv.contact ORDER BY contactid LIMIT 1100');
+	my $keys = join ', ', map { "'$_'" } split /\n/, $crm->sql("SELECT md5(i::text)::uuid FROM generate_series(1, 1085) i UNION ALL (SELECT accountid FROM dv.account ORDER BY md5(accountid::text) LIMIT 15)");
+	my @lists = ("$ask{outer} WHERE c.contactid IN ($list)", "$ask{inner} WHERE a.accountid IN ($keys)");
+
+	for my $n (0 .. $#lists)
+	{
+		$ask{listed} = "$settings; $lists[$n]";
+		$answer{listed} = sorted($crm->sql($lists[$n] =~ s/\bdv\./l./gr));
+		is(scalar(my @sent = right_ok('listed', "list $n")), 3, '… in three requests');
+		for my $after (0 .. 2)
 		{
-			$crm->sql("ALTER $object OPTIONS (ADD push_joins 'off')");
-			right_ok($name, "$name, with the option of the $object");
-			$crm->sql("ALTER $object OPTIONS (DROP push_joins)");
+			$crm->fault(path => 'link-entity', status => 400, code => '0x80048D0B', message => 'Link entities are not supported.', after => $after, times => 0);
+			is(scalar(right_ok('listed', "list $n, refused after $after requests")), $after + 1, '… of which the last one was');
+			$crm->no_faults;
 		}
-		$crm->no_faults;
 	}
 }
+
+# what the tables are refused for is no fault of the join's
+$crm->fault(path => 'contacts', status => 400, code => '0x80048D0B', message => 'No contacts.', times => 0);
+{
+	my (undef, $err, @sent) = asked("SET client_min_messages = debug1; $settings; $ask{outer}; $ask{outer}");
+
+	is(scalar(() = $err =~ /ERROR:  could not read foreign table "contact" .*No contacts\./g), 2, 'tables that are refused are an error');
+	is(scalar(grep { /link-entity/ } @sent), 2, '… and say nothing about joins');
+}
+$crm->no_faults;
 # an error unrelated to the query has another hint, or none
 $crm->fault(path => 'link-entity', status => 502, times => 0);
 unlike((asked($ask{outer}))[1], qr/push_joins/, '502: no such hint');
