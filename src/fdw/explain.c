@@ -148,7 +148,7 @@ show_requests(dv_request *request, ExplainState *es)
 
 	while (dv_request_next(request, &query))
 	{
-		if (request->plan.given)
+		if (request->plan.ids_suffice)
 		{
 			ExplainPropertyText("Request", "none: the keys are given", es);
 			return;
@@ -215,7 +215,7 @@ static void
 show_spool(const dv_request *request, const dv_scan *scan, ForeignScanState *node,
 		   ExplainState *es)
 {
-	if (request->ntables == 1 && !request->plan.given && !request->plan.keyed &&
+	if (request->ntables == 1 && !request->plan.ids_suffice && !request->plan.keyed &&
 		dv_resultrel_is_written(request->relations[0], node->ss.ps.state))
 		dv_spool_explain(scan != NULL ? dv_scan_spool(scan) : NULL, es);
 }
@@ -237,7 +237,7 @@ show_read(ForeignScanState *node, const dv_read_plan *read, const dv_scan *scan,
 	request.wanted = show_limit(request.values, read->limit, read->offset, exprs, node, es);
 	show_requests(&request, es);
 	/* if the keys are given, the request that is shown does not contain them */
-	if (values != NULL && !read->given)
+	if (values != NULL && !read->ids_suffice)
 		ExplainPropertyText("Values", values, es);
 	show_recheck(read, node, es);
 	show_spool(&request, scan, node, es);

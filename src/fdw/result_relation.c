@@ -311,8 +311,8 @@ dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
 }
 
 bool
-dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
-					  List *conditions)
+dv_resultrel_ids_suffice(PlannerInfo *root, const RelOptInfo *rel, const dv_relation *relation,
+						 List *conditions)
 {
 	Bitmapset  *used;
 	List	   *condition;

@@ -100,8 +100,8 @@ extern Bitmapset *dv_resultrel_columns(PlannerInfo *root, const RelOptInfo *rel)
  * list the ids of the rows to update or delete, and no other column is needed.
  * Then nothing has to be read; writing reveals which rows do not exist.
  */
-extern bool dv_resultrel_is_given(PlannerInfo *root, const RelOptInfo *rel,
-								  const dv_relation *relation, List *conditions);
+extern bool dv_resultrel_ids_suffice(PlannerInfo *root, const RelOptInfo *rel,
+									 const dv_relation *relation, List *conditions);
 
 extern void dataverseAddForeignUpdateTargets(PlannerInfo *root, Index rtindex,
 											 RangeTblEntry *target_rte, Relation target_relation);

@@ -47,7 +47,7 @@
 #include "fdw/scan/list.h"
 #include "fdw/tid.h"
 
-/* Number of rows that is assumed for a table without statistics. */
+/* The number of rows assumed for a table without statistics */
 #define UNKNOWN_ROWS 10000.0
 
 static double
@@ -63,7 +63,7 @@ scan_user(PlannerInfo *root, RelOptInfo *baserel)
 	return OidIsValid(baserel->userid) ? baserel->userid : GetUserId();
 }
 
-/* Returns the columns that are needed here, those of clauses to be checked included. */
+/* Returns the columns that PostgreSQL needs, including those of clauses that it checks. */
 static List *
 columns_to_read(const dv_table_plan *tp)
 {
@@ -82,7 +82,7 @@ columns_to_read(const dv_table_plan *tp)
 	return columns;
 }
 
-/* If the query uses the ctid of rows, checks that it can. */
+/* Raises an error if the query uses the ctid of rows in a way that is not supported. */
 static void
 check_tid(const RelOptInfo *baserel, const dv_relation *relation)
 {
@@ -159,22 +159,22 @@ dv_plan_first_requests(const dv_read_plan *plan)
 
 /* Do the clauses give the ids of the rows, and is nothing but the ids needed? */
 static bool
-is_given(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
+ids_suffice(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
 {
 	return c->superset == NIL && c->local == NIL &&
-		dv_resultrel_is_given(root, tp->baserel, tp->relation, c->conditions);
+		dv_resultrel_ids_suffice(root, tp->baserel, tp->relation, c->conditions);
 }
 
 /* The cost of a path that needs no request. */
 static void
-given_cost(const dv_table_plan *tp, double rows, Cost *startup, Cost *total)
+cost_without_request(const dv_table_plan *tp, double rows, Cost *startup, Cost *total)
 {
 	*startup = tp->baserel->baserestrictcost.startup + tp->baserel->reltarget->cost.startup;
 	*total = *startup + rows * (cpu_tuple_cost + tp->baserel->reltarget->cost.per_tuple);
 }
 
 int
-dv_plan_rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
+dv_plan_rows_without_list(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c)
 {
 	List	   *others = list_concat_copy(c->exact, c->superset);
 
@@ -187,31 +187,32 @@ dv_plan_rows_unlisted(PlannerInfo *root, const dv_table_plan *tp, const dv_path_
 }
 
 /*
- * The cost of a scan with the clauses of a path.  What a long list of values takes
- * is either its parts, or all rows that the service would send without it, which
- * is decided when the values are known (fdw/scan/request.c).
+ * Computes the cost of a scan with the clauses of a path.  A long list of values
+ * is either sent in parts or not sent at all, and then more rows are read.  The
+ * executor decides between the two when it knows the values
+ * (fdw/scan/request.c).
  */
 static void
 path_cost(PlannerInfo *root, const dv_table_plan *tp, const dv_path_clauses *c, double fetched,
 		  int requests, Cost *startup, Cost *total)
 {
 	int			parts = c->listing == NULL ? 1 : dv_list_parts(c->listing->clause);
-	double		unlisted = parts == 1 ? 0 : dv_plan_rows_unlisted(root, tp, c);
-	Cost		startup_unlisted;
-	Cost		total_unlisted;
+	double		all = parts == 1 ? 0 : dv_plan_rows_without_list(root, tp, c);
+	Cost		startup_all;
+	Cost		total_all;
 
 	dv_plan_scan_cost(tp, tp->row_bytes, fetched, requests, parts, startup, total);
-	if (unlisted == 0)
+	if (all == 0)
 		return;
-	dv_plan_scan_cost(tp, tp->row_bytes, unlisted, requests, 1, &startup_unlisted, &total_unlisted);
-	if (total_unlisted < *total)
+	dv_plan_scan_cost(tp, tp->row_bytes, all, requests, 1, &startup_all, &total_all);
+	if (total_all < *total)
 	{
-		*startup = startup_unlisted;
-		*total = total_unlisted;
+		*startup = startup_all;
+		*total = total_all;
 	}
 }
 
-/* Adds a path for the table's rows, of which "rows" remain out of "fetched". */
+/* Adds a path that fetches "fetched" rows of the table and returns "rows" of them. */
 static void
 add_scan_path(PlannerInfo *root, dv_table_plan *tp, const dv_path_clauses *c, double rows,
 			  double fetched, List *pathkeys, dv_read_plan *plan)
@@ -220,9 +221,9 @@ add_scan_path(PlannerInfo *root, dv_table_plan *tp, const dv_path_clauses *c, do
 	Cost		startup;
 	Cost		total;
 
-	plan->given = is_given(root, tp, c);
-	if (plan->given)
-		given_cost(tp, rows, &startup, &total);
+	plan->ids_suffice = ids_suffice(root, tp, c);
+	if (plan->ids_suffice)
+		cost_without_request(tp, rows, &startup, &total);
 	else
 		path_cost(root, tp, c, fetched, dv_plan_first_requests(plan), &startup, &total);
 	add_path(baserel, (Path *)
@@ -371,7 +372,7 @@ add_parameterized_path(PlannerInfo *root, dv_table_plan *tp, ParamPathInfo *ppi)
 									 list_copy_tail(c->superset, list_length(tp->own->superset)));
 	dv_read_plan plan = DV_READ_PLAN;
 
-	if (tp->written && !is_given(root, tp, c) &&
+	if (tp->written && !ids_suffice(root, tp, c) &&
 		!dv_resultrel_stays_as_read(root, tp->baserel, tp->relation,
 									extract_actual_clauses(clauses, false)))
 		return;
@@ -501,7 +502,7 @@ plan_scan(PlannerInfo *root, RelOptInfo *baserel, ForeignPath *path, List *tlist
 		dv_read_plan_add_column(&plan, 0, lfirst_int(lc));
 	}
 	plan.rows = tp->counted ? (int) Min(path->path.rows, PG_INT32_MAX) : 0;
-	plan.unlisted = dv_plan_rows_unlisted(root, tp, c);
+	plan.rows_without_list = dv_plan_rows_without_list(root, tp, c);
 	plan.keyed = keys_of(path) != NULL;
 	return make_foreignscan(tlist, filter, baserel->relid, list_copy(c->shipping.values),
 							dv_read_plan_pack(&plan), NIL, exact, outer_plan);
@@ -516,7 +517,7 @@ dataverseGetForeignPlan(PlannerInfo *root, RelOptInfo *foreignrel, Oid foreignta
 	return dv_join_make_plan(root, foreignrel, best_path, tlist, outer_plan);
 }
 
-/* A table that the statement writes is read first, so its scan cannot wait along with others. */
+/* A scan of a table that the statement writes reads all rows first, so it is not asynchronous. */
 bool
 dv_path_gives_rows(const ForeignPath *path)
 {

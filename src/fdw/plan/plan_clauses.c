@@ -87,7 +87,7 @@ judge_keys(dv_path_clauses *c)
 	c->key = dv_condition_attnum(condition);
 }
 
-/* Returns them if they have been judged before. */
+/* Returns the clauses of a path if they have been judged before. */
 static const dv_path_clauses *
 find_judged(const dv_table_plan *tp, const ParamPathInfo *param_info, const Expr *keys)
 {

@@ -34,12 +34,12 @@
 #include "compat.h"
 #include "fdw/plan/plan_table.h"
 
-/* In comparison to a row that is returned. */
+/* The cost of grouping a row, relative to that of returning it */
 #define GROUPED_ROW_COST 0.1
-/* Requests for each part of a query that is divided. */
+/* Requests that each part of a divided query takes */
 #define REQUESTS_FOR_PART 3.0
 
-/* What surrounds the name of a column that groups are formed by, and how often a date is one. */
+/* Bytes around the name of a grouping column, and how many columns a date becomes */
 #define OUTPUT_BYTES 120
 #define OUTPUTS_OF_DATE 3
 
@@ -152,8 +152,8 @@ static const struct
 };
 
 /*
- * A sum is shown with as many decimal places as the value that has the most.
- * All have as many as their column declares; if it does not, it is not known.
+ * PostgreSQL shows a sum with as many decimal places as the value that has the
+ * most.  That is known only if the column declares its scale.
  */
 static bool
 has_scale(const dv_attribute *attribute)
@@ -224,7 +224,7 @@ add_column(grouping *g, Node *expr)
 	return true;
 }
 
-/* What search_columns() is about. */
+/* The argument of search_columns() */
 typedef struct column_search
 {
 	grouping   *g;
@@ -232,8 +232,8 @@ typedef struct column_search
 } column_search;
 
 /*
- * Walks down to what the service can return.  A column that is no key of its own
- * depends on keys, so that it can be made one: that changes no group.
+ * Walks down to the expressions that the service can return.  A column that is no
+ * key depends on keys, so making it one changes no group.
  */
 static bool
 search_columns(Node *node, void *arg)
@@ -296,8 +296,8 @@ add_distinct_columns(grouping *g, PathTarget *target)
  */
 
 /*
- * The expressions that the service forms groups by: the keys and, of parts of the
- * rows, also the columns whose values are counted once.
+ * Returns the expressions that the service forms groups by: the keys and, if the
+ * rows are divided into parts, the arguments of count(DISTINCT).
  */
 static List *
 grouped_by(const grouping *g, bool parts)
@@ -318,7 +318,7 @@ grouped_by(const grouping *g, bool parts)
 	return exprs;
 }
 
-/* PostgreSQL expects few combinations of several columns, and fewer than one of them may have values. */
+/* estimate_num_groups() may expect fewer groups of several columns than one of them has values. */
 static double
 count_groups(PlannerInfo *root, const grouping *g, double rows, bool parts)
 {
@@ -334,8 +334,8 @@ count_groups(PlannerInfo *root, const grouping *g, double rows, bool parts)
 }
 
 /*
- * "groups" is the number of groups in the end, and "pieces" that of the groups
- * that the service returns if it does so for parts.
+ * Computes the cost of groups.  "groups" is their final number, and "pieces" the
+ * number of groups that the service returns if the rows are divided into parts.
  */
 static void
 group_cost(const dv_join_plan *join, double rows, double groups, double pieces, Cost *startup,
@@ -417,7 +417,7 @@ dv_group_add_path(PlannerInfo *root, UpperRelationKind stage, const dv_join_plan
 	if (stage == UPPERREL_DISTINCT ? !add_distinct_columns(&g, target) :
 		!add_grouped_columns(root, &g, target, having))
 		return;
-	/* without any column, there would be nothing to ask for */
+	/* a request without columns is not possible */
 	if (g.exprs == NIL || !dv_join_has_room(join, output_bytes(&g)))
 		return;
 

@@ -40,15 +40,15 @@
 #include "fdw/plan/plan_table.h"
 #include "fdw/scan/list.h"
 
-/* reserved for conditions that are added when pages are requested */
+/* Conditions that requests for pages may add */
 #define SPARE_CONDITIONS 10
-/* How much longer conditions are in FetchXML than in OData, where their length was counted. */
+/* The length of a condition in FetchXML, relative to its length in OData */
 #define FETCHXML_LENGTH 3
-/* What surrounds the names of a link and its alias. */
+/* Bytes around the names of a link */
 #define LINK_BYTES 160
-/* The same of a column, without what is computed of it. */
+/* Bytes around the name of a column of rows */
 #define OUTPUT_BYTES 50
-/* How much longer the service takes for each further table. */
+/* The part by which each further table prolongs a request */
 #define LINK_COST 0.1
 
 static dv_joined_table *
@@ -181,9 +181,10 @@ dv_join_is_listed(const dv_join_plan *join)
 }
 
 /*
- * Can the requests that lists take be told apart by their rows?  One list can be
- * divided, of the root or of a table of which each row of the join has a row; of
- * others, a row of the root would be returned for several parts.
+ * Do the requests for the parts of a long list return different rows?  They do if
+ * there is one such list, and if it restricts the root or a table that contributes
+ * a row to each row of the join.  With any other table, the same row of the root
+ * would be returned for several parts.
  */
 static bool
 can_divide_lists(const dv_join_plan *join)
@@ -201,7 +202,7 @@ can_divide_lists(const dv_join_plan *join)
 	return true;
 }
 
-/* Returns how many requests the list of a join takes, as far as it is known. */
+/* Returns the number of requests that the list of a join takes, if it is known; else 1. */
 static int
 parts_of(const dv_join_plan *join)
 {
@@ -344,7 +345,7 @@ has_conditions(const dv_join_plan *join)
 	return false;
 }
 
-/* One function for each kind of join.  "clauses" are those that decide which rows match. */
+/* There is one function for each kind of join.  "clauses" decide which rows match. */
 
 static dv_join_plan *
 join_inner(const dv_join_plan *kept, const dv_join_plan *added, List *clauses)
@@ -372,7 +373,7 @@ join_outer(const dv_join_plan *kept, const dv_join_plan *added, List *clauses)
 	return attach(kept, added, &link, DV_LINK_OUTER);
 }
 
-/* Semi-joins and anti-joins of which any number of rows may match. */
+/* Semi-joins and anti-joins with any number of matching rows */
 static dv_join_plan *
 join_existing(const dv_join_plan *kept, const dv_join_plan *added, List *clauses,
 			  dv_link_kind kind)
@@ -401,7 +402,7 @@ join_trees(JoinType jointype, const dv_join_plan *outer, const dv_join_plan *inn
 		case JOIN_RIGHT:
 			return join_outer(inner, outer, clauses);
 		case JOIN_SEMI:
-			/* of a primary id, there is one row at most */
+			/* at most one row has a primary id */
 			join = join_inner(outer, inner, clauses);
 			return join != NULL ? join : join_existing(outer, inner, clauses, DV_LINK_EXISTS);
 		case JOIN_ANTI:
@@ -456,7 +457,7 @@ dv_join_has_room(const dv_join_plan *join, size_t output_bytes)
 	return bytes <= DV_REQUEST_BYTES;
 }
 
-/* Bytes of the columns that these expressions refer to; of one that occurs twice, too many. */
+/* Returns the bytes of the columns that expressions refer to, counting repeated ones twice. */
 static size_t
 output_bytes(const dv_join_plan *join, List *exprs)
 {
@@ -476,8 +477,8 @@ output_bytes(const dv_join_plan *join, List *exprs)
 }
 
 /*
- * Does the query stay within what the service accepts?  In links below links, it
- * has been seen to make invalid SQL of columns that are compared with each other.
+ * Is the query within the limits of the service?  In a link below a link, the
+ * service has been seen to generate invalid SQL for comparisons of two columns.
  */
 static bool
 is_accepted(const dv_join_plan *join)
@@ -499,10 +500,9 @@ is_accepted(const dv_join_plan *join)
 }
 
 /*
- * Finds the column of the query that has the values of an expression.  A table of
- * which only the existence of rows matters has no columns in the result; but the
- * one by which it is linked has the same value as that of its parent, and
- * PostgreSQL may compare that one with others.
+ * Finds the column of the query that has the values of an expression.  A table in
+ * EXISTS returns no columns.  However, the column by which it is linked equals a
+ * column of its parent, and PostgreSQL may use the two interchangeably.
  */
 static bool
 find_source(const dv_join_plan *join, Node *expr, int *table, AttrNumber *attnum)
@@ -521,7 +521,7 @@ find_source(const dv_join_plan *join, Node *expr, int *table, AttrNumber *attnum
 	return t->kind == DV_LINK_INNER || t->kind == DV_LINK_OUTER;
 }
 
-/* A placeholder above a join may have been computed below it; above a scan, it is computed here. */
+/* A placeholder above a join may have been computed below it; above a scan, the scan computes it. */
 bool
 dv_join_has_columns(const dv_join_plan *join, List *exprs)
 {
@@ -540,7 +540,7 @@ dv_join_has_columns(const dv_join_plan *join, List *exprs)
 	return true;
 }
 
-/* Collects the clauses to be checked here, those of the tables included. */
+/* Collects the clauses that PostgreSQL checks, including those of the tables. */
 static List *
 clauses_to_check(const dv_join_plan *join)
 {
@@ -589,7 +589,7 @@ dv_join_fetched(PlannerInfo *root, const dv_join_plan *join, const RelOptInfo *r
 	foreach(lc, join->tables)
 		clauses = list_concat(clauses, ((dv_joined_table *) lfirst(lc))->table->own->local);
 	selectivity = clauselist_selectivity(root, clauses, 0, JOIN_INNER, NULL);
-	/* there are no more rows than the root has, however many PostgreSQL expects of the join */
+	/* PostgreSQL may expect more, but each row of the join is a row of the root */
 	return clamp_row_est(Min(rel->rows / Max(selectivity, 1e-6),
 							 table_at(join, 0)->table->fetched));
 }
@@ -648,7 +648,7 @@ add_items(const dv_join_plan *join, List *exprs, dv_read_plan *plan)
 	}
 }
 
-/* Begins a plan with the tables and conditions of a join; sets its values. */
+/* Adds the tables and conditions of a join to a plan, and sets the values of the conditions. */
 static void
 fill(const dv_join_plan *join, dv_read_plan *plan, List **values)
 {
@@ -704,7 +704,7 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
 	Cost		startup;
 	Cost		total;
 
-	/* whichever pair of tables leads to it, the query is the same */
+	/* the query is the same for each pair of relations that leads to the join */
 	if (joinrel->fdw_private != NULL || dv_is_grouped_rel(joinrel) ||
 		!dv_join_is_joinable(root, outer) || !dv_join_is_joinable(root, inner) ||
 		!dv_join_allows(outer, DV_OPT_PUSH_JOINS) || !dv_join_allows(inner, DV_OPT_PUSH_JOINS) ||
@@ -736,8 +736,8 @@ dataverseGetForeignJoinPaths(PlannerInfo *root, RelOptInfo *joinrel, RelOptInfo 
  */
 
 /*
- * Returns the scan tuple's columns: those that the path promises, and those that
- * are checked.  The plan's target list may still be empty: if a projection
+ * Returns the scan tuple's columns: those of the path's target, and those of the
+ * filter.  The plan's target list may still be empty: if a projection
  * follows, it replaces that list.
  */
 static List *
@@ -759,7 +759,7 @@ add_expression(List **values, Node *expr)
 	return list_length(*values) - 1;
 }
 
-/* Adds what is read of the rows of a join, of as many of them as LIMIT says. */
+/* Adds the columns that are read, LIMIT, and OFFSET.  Returns the scan tuple's columns. */
 static List *
 plan_rows(PlannerInfo *root, const dv_join_plan *join, const ForeignPath *path, List *filter,
 		  dv_read_plan *plan, List **values)
@@ -776,7 +776,7 @@ plan_rows(PlannerInfo *root, const dv_join_plan *join, const ForeignPath *path, 
 	if (dv_join_root(join)->counted)
 		plan->rows = (int) Min(path->path.rows, PG_INT32_MAX);
 	if (list_length(join->tables) == 1)
-		plan->unlisted = dv_plan_rows_unlisted(root, dv_join_root(join), dv_join_root(join)->own);
+		plan->rows_without_list = dv_plan_rows_without_list(root, dv_join_root(join), dv_join_root(join)->own);
 	return scan_tlist;
 }
 

@@ -55,7 +55,7 @@
 #include "fdw/scan/list.h"
 #include "fdw/scan/lookup.h"
 
-/* Part of the outer rows that have the same key if nothing is known: as for a hash join. */
+/* The fraction of outer rows assumed to have the same key, as for a hash join */
 #define UNKNOWN_ALIKE 0.1
 
 static set_join_pathlist_hook_type next_hook = NULL;
@@ -75,7 +75,7 @@ typedef struct key_join
 	dv_keyed_read read;
 } key_join;
 
-/* In how many batches the outer rows are read, and what each of them is. */
+/* The number of batches of outer rows, and the size of each */
 typedef struct batch_estimate
 {
 	double		batches;
@@ -126,8 +126,8 @@ has_placeholder(List *exprs, const PlaceHolderVar * wanted)
 }
 
 /*
- * Does the join compute an expression that refers to columns which it may make
- * null?  It is not easily told whether before or after that.
+ * Does the join compute a placeholder?  Its columns may become null in the join, and
+ * it is hard to tell whether the placeholder is computed before or after that.
  */
 static bool
 computes_placeholder(const RelOptInfo *joinrel, const RelOptInfo *outerrel,
@@ -158,9 +158,8 @@ is_left_to_others(const PlannerInfo *root)
 }
 
 /*
- * What identifies the rows of a target with children, such as partitions, is
- * represented by columns of no table (ROWID_VAR) above the children, and these
- * cannot be part of a scan tuple.
+ * Above the children of a target, such as partitions, columns of no table
+ * (ROWID_VAR) identify its rows.  They cannot be part of a scan tuple.
  */
 static bool
 has_target_with_children(const PlannerInfo *root, const RelOptInfo *joinrel)
@@ -173,7 +172,7 @@ static bool
 is_possible(PlannerInfo *root, const RelOptInfo *joinrel, const RelOptInfo *outerrel,
 			const RelOptInfo *innerrel, JoinType type, const JoinPathExtraData * extra)
 {
-	/* the setting is for hash joins, and this is one of a kind; it is never the only way */
+	/* enable_hashjoin applies to this join as well, since there is always another way to join */
 	if (!dv_may_hash(extra) || dv_is_grouped_rel(joinrel))
 		return false;
 	if (type != JOIN_INNER && type != JOIN_LEFT && type != JOIN_SEMI && type != JOIN_ANTI &&
@@ -311,7 +310,7 @@ estimate_batches(const key_join *join)
 	e.keys = Min(of_batch, Min(keys, DV_LOOKUP_KEYS));
 	e.requests = ceil(e.keys / dv_list_capacity(join->read.attribute, bytes_of_key(join)));
 	e.fetched = e.keys * rows_of_key(join);
-	/* whatever is known of a column that is no id, other paths of the join expect so many matches */
+	/* other paths of the join expect this many matches, so do not expect fewer */
 	if (join->type == JOIN_INNER && !join->read.is_id)
 		e.fetched = Max(e.fetched, join->joinrel->rows / e.batches * e.keys / of_batch);
 	e.fetched = clamp_row_est(Min(join->read.rows, e.fetched));
@@ -489,8 +488,8 @@ adopt_all(Node *node, void *scan_tuple)
 }
 
 /*
- * The columns that are needed above the join.  If the final target list is computed
- * in the node, it has taken the place of that of the relation or of the path.
+ * Returns the columns that are needed above the join.  If the node computes the final
+ * target list, that list has replaced the one of the relation or the path.
  */
 static List *
 values_above(const Path *path)

@@ -121,8 +121,8 @@ extern void dv_plan_scan_cost(const dv_table_plan *tp, double row_bytes, double 
 extern int	dv_plan_first_requests(const dv_read_plan *plan);
 
 /* Returns how many rows the service would send if it was not asked about the long list. */
-extern int	dv_plan_rows_unlisted(PlannerInfo *root, const dv_table_plan *tp,
-								  const dv_path_clauses *c);
+extern int	dv_plan_rows_without_list(PlannerInfo *root, const dv_table_plan *tp,
+									  const dv_path_clauses *c);
 
 /*
  * Translates sort keys to orders in the plan.  Returns false if the service

@@ -164,8 +164,8 @@ dv_read_plan_pack(const dv_read_plan *plan)
 {
 	List	   *numbers = list_make5_int(plan->nulls, plan->limit, plan->offset, plan->rows, plan->count);
 
-	numbers = list_concat(numbers, list_make5_int(plan->grouped, plan->pieces, plan->unlisted,
-												  plan->given, plan->keyed));
+	numbers = list_concat(numbers, list_make5_int(plan->grouped, plan->pieces, plan->rows_without_list,
+												  plan->ids_suffice, plan->keyed));
 	return list_make5(pack_tables(plan->tables), pack_items(plan->items), plan->orders,
 					  plan->rechecks, numbers);
 }
@@ -187,8 +187,8 @@ dv_read_plan_unpack(const List *packed)
 	plan.count = list_nth_int(numbers, 4);
 	plan.grouped = list_nth_int(numbers, 5);
 	plan.pieces = list_nth_int(numbers, 6);
-	plan.unlisted = list_nth_int(numbers, 7);
-	plan.given = list_nth_int(numbers, 8);
+	plan.rows_without_list = list_nth_int(numbers, 7);
+	plan.ids_suffice = list_nth_int(numbers, 8);
 	plan.keyed = list_nth_int(numbers, 9);
 	return plan;
 }
@@ -322,7 +322,7 @@ dv_read_plan_ranges(const dv_read_plan *plan, const dv_relation *root, bool *aut
 	dv_options	options = dv_settings_over(root->options, root->relid);
 
 	*automatic = !dv_option_given(options, DV_OPT_SCAN_PARALLELISM);
-	if (root->type != DV_TABLE_STANDARD || plan->given || plan->count || plan->orders != NIL ||
+	if (root->type != DV_TABLE_STANDARD || plan->ids_suffice || plan->count || plan->orders != NIL ||
 		plan->nulls != DV_NULLS_AS_SORTED)
 		return 1;
 	return *automatic ? DV_RANGES_AUTOMATIC : dv_option_int(options, DV_OPT_SCAN_PARALLELISM);

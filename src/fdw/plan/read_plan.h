@@ -19,7 +19,7 @@
 #include "dataverse/query.h"
 #include "fdw/relation.h"
 
-/* What the service takes into a query for groups at most, and what it returns of it. */
+/* The most rows that the service groups in one query, and the most groups that it returns */
 #define DV_GROUPED_ROWS 50000
 #define DV_RETURNED_GROUPS 5000
 
@@ -114,9 +114,9 @@ typedef struct dv_read_plan
 	/* of a single table */
 	List	   *rechecks;		/* IntList: positions of the filter clauses that the service was
 								 * sent, too */
-	int			unlisted;		/* rows that the service would send without the long list of the
-								 * condition; 0: not known, or there is no such list */
-	bool		given;			/* the condition gives the ids of all rows, and only ids are
+	int			rows_without_list;	/* rows that the service would send without the long list of
+									 * the condition; 0: not known, or there is no such list */
+	bool		ids_suffice;	/* the condition gives the ids of all rows, and only ids are
 								 * needed: no request is made */
 	bool		keyed;			/* a join sets the keys (fdw/scan/lookup.h), and keeps the rows if
 								 * they must all be read first */

@@ -612,7 +612,7 @@ void
 dv_bind_start(dv_bindings *binding)
 {
 	binding->chunk_bytes = DV_CHUNK_BYTES;
-	binding->unlisted = false;
+	binding->list_omitted = false;
 	binding->dropped = NULL;
 	binding->list = NULL;
 	binding->ranges = NIL;

@@ -28,7 +28,7 @@ typedef struct dv_bindings
 	int			most_listed;	/* maximum number of values of one In or NotIn; 0: do not use them */
 	int			first;			/* where the requested part of a long IN list begins */
 	int			chunk_bytes;	/* bytes of an address that its values may take up */
-	bool		unlisted;		/* do not ask for its values: rows are compared with them here */
+	bool		list_omitted;	/* do not ask for its values: rows are compared with them here */
 	Bitmapset  *dropped;		/* parts of the condition, from 1, that the filter omits */
 	/* set by dv_bind() */
 	int			rest;			/* where the next part begins, or 0 if this is the last one */

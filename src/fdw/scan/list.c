@@ -334,7 +334,7 @@ dv_list_in(const dv_leaf *l)
 	list = listed_values(l, &others);
 	if (l->flags & DV_CONDITION_LONG)
 	{
-		if (l->binding->unlisted &&
+		if (l->binding->list_omitted &&
 			(can_be_parted(others) || (list->n == 0 && are_ranges(others))))
 			return take_none(l, list);
 		/* the rest of a list must not become the whole list, even if that would fit */

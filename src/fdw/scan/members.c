@@ -80,7 +80,7 @@ choose_listed_property(dv_request *request, const dv_attribute *attribute)
 
 	request->listed = add_member(request, attribute->member);
 	add_column(request, &attribute->column);
-	request->ncolumns_unlisted = request->ncolumns;
+	request->ncolumns_list_omitted = request->ncolumns;
 	request->ncolumns = n;
 }
 
@@ -387,7 +387,7 @@ dv_request_choose(dv_request *request)
 	{
 		choose_source(request, &request->sources[request->nsources++], lfirst(lc));
 	}
-	request->ncolumns_unlisted = request->ncolumns;
+	request->ncolumns_list_omitted = request->ncolumns;
 	if (request->list_column != 0)
 		choose_list(request);
 	/* the service returns the id of a row whether or not it is asked for */

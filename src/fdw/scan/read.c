@@ -207,7 +207,7 @@ next_query(dv_scan *scan, dv_query *query)
 
 	scan->accepted = false;
 	/* without rows to request, no session is needed */
-	if (!any || scan->request.plan.given)
+	if (!any || scan->request.plan.ids_suffice)
 		return any;
 	(void) dv_read_session(scan);
 	if (!dv_link_names_choose(scan) &&
@@ -255,7 +255,7 @@ pages_of(dv_scan *scan, const dv_query *query)
 	if ((scan->request.relations[0]->type == DV_TABLE_STANDARD || spec.is_fetchxml) && !query->count)
 		spec.id = query->primary_id->property;
 	spec.computed = query->count;
-	spec.wanted = dv_request_listing(&scan->request)->unlisted ? -1 : scan->request.wanted;
+	spec.wanted = dv_request_listing(&scan->request)->list_omitted ? -1 : scan->request.wanted;
 	spec.session_token = session_token(scan);
 	spec.has_plainer = dv_request_has_plainer(&scan->request) || scan->request.ntables > 1;
 	ask_for_first(scan, query, &spec);
@@ -307,10 +307,10 @@ next_request(dv_scan *scan)
 	dv_query	query;
 	bool		any = next_query(scan, &query);
 
-	if (any && scan->request.plan.given)
+	if (any && scan->request.plan.ids_suffice)
 	{
-		scan->given = query.filter;
-		scan->ngiven = 0;
+		scan->ids = query.filter;
+		scan->ids_returned = 0;
 	}
 	else if (any && dv_read_plan_join_refused(&scan->request.plan, scan->request.relations, scan->userid))
 		dv_local_join_start(scan, NULL);
@@ -326,19 +326,19 @@ next_request(dv_scan *scan)
 
 /* Returns the next id given by the filter as if it came from a page, each of them once. */
 static bool
-next_given(dv_scan *scan)
+next_id(dv_scan *scan)
 {
 	dv_value	id = {.kind = DV_VALUE_STRING};
 	int			i;
 
-	if (scan->given->kind != DV_EQ && scan->given->kind != DV_IN)
+	if (scan->ids->kind != DV_EQ && scan->ids->kind != DV_IN)
 		elog(ERROR, "ids of foreign table \"%s\" are not given", scan->request.relations[0]->name);
-	if (scan->ngiven >= scan->given->n)
+	if (scan->ids_returned >= scan->ids->n)
 	{
-		scan->given = NULL;
+		scan->ids = NULL;
 		return false;
 	}
-	id.text = scan->given->operands[scan->ngiven++].text;
+	id.text = scan->ids->operands[scan->ids_returned++].text;
 	id.len = strlen(id.text);
 	/* all columns that are needed contain the id */
 	for (i = 0; i < scan->request.nmembers; i++)
@@ -352,8 +352,8 @@ next_row(dv_scan *scan)
 {
 	dv_pages_state state = DV_PAGES_END;
 
-	if (scan->given != NULL)
-		return next_given(scan) ? DV_PAGES_ROW : DV_PAGES_END;
+	if (scan->ids != NULL)
+		return next_id(scan) ? DV_PAGES_ROW : DV_PAGES_END;
 	if (!scan->patient)
 	{
 		state = dv_ranges_poll(scan->ranges, scan->members);
@@ -400,12 +400,12 @@ belongs_here(dv_scan *scan)
 	bool		listed = false;
 
 	if (binding->chunk_attnum == 0 ||
-		(binding->first == 0 && binding->rest == 0 && !binding->unlisted))
+		(binding->first == 0 && binding->rest == 0 && !binding->list_omitted))
 		return true;
 	attribute = dv_relation_attribute(binding->relation, binding->chunk_attnum);
 	if (dv_comparison_of(attribute->column.type, DV_COLLATION_BYTES) != DV_COMPARE_TEXT)
 	{
-		if (!binding->unlisted)
+		if (!binding->list_omitted)
 			return true;
 		list = NULL;
 	}
@@ -424,7 +424,7 @@ dv_pages_state
 dv_read_next(dv_scan *scan)
 {
 	while (scan->request.wanted != 0 &&
-		   (scan->joined_here || scan->ranges != NULL || scan->given != NULL || next_request(scan)))
+		   (scan->joined_here || scan->ranges != NULL || scan->ids != NULL || next_request(scan)))
 	{
 		bool		here = scan->joined_here;
 		dv_pages_state state = here ? dv_local_join_next(scan->local_join) : next_row(scan);
@@ -546,7 +546,7 @@ dv_read_restart(dv_scan *scan)
 	/* this also ends the requests in progress */
 	MemoryContextReset(scan->query);
 	scan->ranges = NULL;
-	scan->given = NULL;
+	scan->ids = NULL;
 	scan->groups = NULL;
 	scan->bound = false;
 	scan->waiting = false;

@@ -265,7 +265,7 @@ longest_list(const dv_filter *filter)
 static bool
 may_count(const dv_request *request)
 {
-	return !request->count_here && !dv_request_listing(request)->unlisted && most_of(request, DV_FORM_COUNTS) > 0 &&
+	return !request->count_here && !dv_request_listing(request)->list_omitted && most_of(request, DV_FORM_COUNTS) > 0 &&
 		(request->in_list == 0 || most_of(request, DV_FORM_COUNTS_OF_LISTS) > 0);
 }
 
@@ -405,7 +405,7 @@ add_filters(dv_request *request, dv_query *query)
 		filter = dv_filter_join(DV_AND, list_make2(filter, request->within));
 	query->filter = filter;
 	add_links(request, query);
-	query->ncolumns = dv_request_listing(request)->unlisted ? request->ncolumns_unlisted :
+	query->ncolumns = dv_request_listing(request)->list_omitted ? request->ncolumns_list_omitted :
 		request->ncolumns;
 	if (request->plan.nulls != DV_NULLS_AS_SORTED)
 	{
@@ -441,17 +441,17 @@ reads_all(dv_request *request)
 	const dv_read_plan *plan = &request->plan;
 	const dv_bindings *binding = &request->bindings[0];
 	const dv_relation *relation = request->relations[0];
-	double		rows = plan->unlisted;
+	double		rows = plan->rows_without_list;
 	double		pages;
 	dv_costs	costs;
 
-	if (binding->nchunks == 1 || binding->first > 0 || request->part > 0 || binding->unlisted ||
-		plan->given || request->ntables > 1)
+	if (binding->nchunks == 1 || binding->first > 0 || request->part > 0 || binding->list_omitted ||
+		plan->ids_suffice || request->ntables > 1)
 		return false;
 	/* the first part may have as many rows as a LIMIT wants */
 	if (rows <= 0 && request->wanted < 0 && binding->nchunks > PARTS_TO_ASK &&
 		OidIsValid(request->userid))
-		rows = request->plan.unlisted = dv_count_told(relation, request->userid);
+		rows = request->plan.rows_without_list = dv_count_told(relation, request->userid);
 	if (rows <= 0)
 		return false;
 	pages = ceil(rows / request->page_size);
@@ -492,7 +492,7 @@ shorten(dv_request *request)
 	const dv_filter *list = binding->chunk_filter != NULL ? binding->chunk_filter : binding->list;
 
 	/* a long list that fits into a request may still not fit beside the other conditions */
-	if (list != NULL && list->n > 1 && !binding->unlisted && binding->chunk_bytes > 0)
+	if (list != NULL && list->n > 1 && !binding->list_omitted && binding->chunk_bytes > 0)
 	{
 		binding->chunk_bytes /= 2;
 		return true;
@@ -504,7 +504,7 @@ shorten(dv_request *request)
 static int
 most_listed(const dv_request *request)
 {
-	if (request->plan.given || request->language == DV_LANGUAGE_FETCHXML)
+	if (request->plan.ids_suffice || request->language == DV_LANGUAGE_FETCHXML)
 		return PG_INT32_MAX;
 	return Min(request->most_listed, most_of(request, DV_FORM_LISTS));
 }
@@ -541,10 +541,10 @@ fill_query(dv_request *request, dv_query *query)
 	add_filters(request, query);
 	if (reads_all(request))
 	{
-		listing->unlisted = true;
+		listing->list_omitted = true;
 		add_filters(request, query);
 	}
-	while (!request->plan.given && dv_query_bytes(query) > DV_REQUEST_BYTES && shorten(request))
+	while (!request->plan.ids_suffice && dv_query_bytes(query) > DV_REQUEST_BYTES && shorten(request))
 		add_filters(request, query);
 	if (request->wanted == 0)
 	{
@@ -556,7 +556,7 @@ fill_query(dv_request *request, dv_query *query)
 	request->counts = request->plan.count && may_count(request);
 	query->count = request->counts;
 	/* of the rows of a list that is not sent, it is not known which ones count */
-	if (request->wanted > 0 && request->wanted <= request->largest_top && !listing->unlisted &&
+	if (request->wanted > 0 && request->wanted <= request->largest_top && !listing->list_omitted &&
 		!dv_request_groups(request))
 		query->top = request->wanted;
 	return query->filter->kind != DV_FALSE;

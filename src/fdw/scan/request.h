@@ -53,7 +53,7 @@ typedef struct dv_request
 	int			listed;			/* that of the column of the long list */
 	const dv_column **columns;	/* in OData: the columns, each once */
 	int			ncolumns;
-	int			ncolumns_unlisted;	/* if the long list is not sent: that column, too */
+	int			ncolumns_list_omitted;	/* if the long list is not sent: that column, too */
 	bool		all_columns;	/* there are too many to be named */
 	dv_output  *outputs;		/* in FetchXML */
 	int			noutputs;

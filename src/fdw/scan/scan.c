@@ -103,7 +103,7 @@ begin_table(dv_scan *scan, ForeignScanState *node)
 															 plan->scan.plan.qual),
 											relation, node->ss.ps.state);
 	scan->lists = dv_list_check_take(node, read);
-	if (!read->given && !read->keyed && dv_resultrel_is_written(relation, node->ss.ps.state))
+	if (!read->ids_suffice && !read->keyed && dv_resultrel_is_written(relation, node->ss.ps.state))
 		start_spool(scan, node);
 }
 

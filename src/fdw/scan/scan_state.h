@@ -53,8 +53,8 @@ struct dv_scan
 	dv_ranges  *ranges;			/* NULL if none is in progress */
 	int			most_ranges;	/* at a time; 1: the rows are not divided */
 	bool		automatic;		/* this number is the extension's choice */
-	const dv_filter *given;		/* ids for which no request is needed; NULL if there are none */
-	int			ngiven;			/* how many of them have been returned */
+	const dv_filter *ids;		/* ids for which no request is needed; NULL if there are none */
+	int			ids_returned;	/* how many of them have been returned */
 	bool		accepted;		/* the service has answered it */
 	bool		patient;		/* waits for answers instead of returning without a row */
 	bool		waiting;		/* it did return without a row */
