@@ -467,6 +467,25 @@ copies_that_pause('preloaded');
 	kill 'CONT', $first->pid;
 	goes_on($first, '... and it continues itself');
 	clear_faults($dvsim);
+
+	# the end of a request wakes one that runs, which would otherwise try again within a second
+	($first, $second, $third) = map { ready($crm) } 1 .. 3;
+	faults($dvsim, { app_user => $user, path => 'WhoAmI', status => 429, code => '0x80072322', retry_after => 5 });
+	for my $session ($first, $second, $third)
+	{
+		$session->start("SELECT clock_timestamp(), w.x FROM (SELECT dataverse.whoami('$crm') AS x OFFSET 0) AS w");
+		wait_event($watcher, $session->pid, 'DataverseThrottle');
+	}
+	kill 'STOP', $first->pid;
+	clear_faults($dvsim);
+	faults($dvsim, { app_user => $user, path => 'WhoAmI', times => 2, action => 'delay', delay_ms => 1100 });
+	my @ends = map { $_->finish->{rows}[0][0] } $second, $third;
+	my $apart = $watcher->value("SELECT abs(extract(epoch FROM '$ends[0]'::timestamptz - '$ends[1]'::timestamptz))");
+	cmp_ok($apart, '<', 1.6, 'nor does the end of a request wake it instead of one that runs');
+	kill 'CONT', $first->pid;
+	goes_on($first, '... while the stopped one continues later');
+	$_->close for $second, $third;
+	clear_faults($dvsim);
 	nothing_is_left('stopped backends');
 }
 
