@@ -5,18 +5,17 @@
  * Some keys cannot be part of an address, or not of one in a request line (see
  * src/dataverse/README.md, Alternate keys).  Before a job with such keys is
  * sent, a query looks for each of these rows.  Those that exist are updated by
- * id.  The others are upserted with an id that was made when the row was
+ * id.  The others are upserted with an id that was generated when the row was
  * taken, and with the columns of the key as members.
  *
- * Meanwhile another client may make or delete the row.  Then the service
- * refuses the key as a duplicate, or finds no row with the id, and the row is
- * looked for again.  Whichever request is lost or repeated, a row cannot be
- * made twice: it has the same id each time, and the service admits one row
- * with its key.
+ * Meanwhile another client may create or delete the row.  Then the service
+ * refuses the key as a duplicate, or finds no row with the id, and the search is
+ * repeated.  Whichever request is lost or repeated, no row is created twice: it
+ * has the same id each time, and the service admits one row with its key.
  *
- * A row with any other key meets the same fate when two clients upsert it at
- * the same time, since the service looks for a row and makes it in two steps.
- * It is just sent again.
+ * The same can happen to a row with any other key when two clients upsert it at
+ * the same time, since the service looks for a row and creates it in two steps.
+ * Such a row is sent again without a search.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -26,9 +25,9 @@
 #include "dataverse/batch_answer.h"
 
 /*
- * How often a row is sent again because of what others did to its row.  A
- * duplicate may also be that of another key of the table, which no repetition
- * can help.
+ * A row is sent at most so many times again after another client has changed its row.
+ * The duplicate may also be of another key of the table, and then repeating does not
+ * help.
  */
 #define TRIES_MAX 3
 
@@ -59,7 +58,7 @@ dv_search_before(dv_job *job)
 	if (dv_search_rows(job) == 0)
 		return;
 	job->route = DV_ROUTE_SEARCH;
-	/* these are other requests, which others may be allowed to send */
+	/* these are other requests, which other users may be allowed to send */
 	memset(&job->retry, 0, sizeof(job->retry));
 	job->only = 0;
 	job->refusals = NULL;
@@ -79,7 +78,7 @@ dv_search_answers(const dv_job *job, dv_row_answer *answers)
 	dv_row_answer *found = palloc(sizeof(dv_row_answer) * n);
 	int			i;
 
-	/* rows that a broken answer does not reach are marked as such */
+	/* rows that are missing in a broken answer are marked as such */
 	(void) dv_batch_answer_found(dv_call_header(job->call, "Content-Type"), result->body,
 								 result->body_len, job->batch->destination->primary_id, n, found);
 	for (i = 0; i < job->batch->nrows; i++)
@@ -94,7 +93,7 @@ dv_search_answers(const dv_job *job, dv_row_answer *answers)
 	}
 }
 
-/* Returns a job for rows that are known now, or are to be sent as they were taken. */
+/* Returns a job for rows that the search has found, or that are sent as they were taken. */
 static dv_job *
 new_job(const dv_job *from, dv_operation operation, dv_route route)
 {
@@ -139,8 +138,8 @@ dv_search_settle(dv_search *search, const dv_job *job, const dv_batch_row *row,
 			search->found = new_job(job, DV_UPDATE, job->after_search);
 
 		/*
-		 * The service may have a collation by which more keys are equal than the writer knows. It
-		 * would ignore the second row of a bulk message.
+		 * More keys may be equal in the collation of the service than the writer knows.  The
+		 * service would ignore the second row of a bulk message.
 		 */
 		if (search->found->route == DV_ROUTE_BULK && has_id(search->found->batch, answer->id))
 			search->found->route = DV_ROUTE_SINGLE;

@@ -578,7 +578,7 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
  * How much has changed, for a view that must not wait
  */
 
-/* A server that has not answered in time is not asked again for this long. */
+/* A server that has not answered in time gets no further request for this long. */
 #define PAUSE_US 10000000
 
 /* Answers within this time are prompt. */
