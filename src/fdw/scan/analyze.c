@@ -32,7 +32,6 @@
 #include "access/htup_details.h"
 #include "commands/vacuum.h"
 #include "common/pg_prng.h"
-#include "foreign/foreign.h"
 #include "miscadmin.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
@@ -40,11 +39,10 @@
 #include "utils/sampling.h"
 #include "utils/timestamp.h"
 
-#include "client/id_range.h"
 #include "compat.h"
 #include "fdw/scan/analyze.h"
 #include "fdw/scan/count.h"
-#include "fdw/scan/scan.h"
+#include "fdw/scan/scan_state.h"
 
 /* Rows read for each row of the sample. */
 #define READ_FACTOR 2
@@ -129,25 +127,14 @@ take_count(const dv_relation *relation, Oid userid)
 }
 
 /*
- * Ids
- */
-
-static void
-read_id(const sample *s, dv_ordered_id *id)
-{
-	uint8		uuid[DV_ID_LEN];
-
-	if (!dv_scan_id(s->scan, uuid))
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not analyze foreign table \"%s\" on server \"%s\": Dataverse returned a row without an id",
-						s->relation->name, GetForeignServer(s->relation->serverid)->servername)));
-	dv_id_order(uuid, id);
-}
-
-/*
  * Rows
  */
+
+static dv_ordered_id
+read_id(const sample *s)
+{
+	return dv_read_id(s->scan, &s->scan->members[s->scan->request.id]);
+}
 
 /* Does the service filter and sort the table by id as SQL Server does? */
 static bool
@@ -191,7 +178,7 @@ read_range(sample *s, const dv_ordered_id *after, int64 wanted)
 		CHECK_FOR_INTERRUPTS();
 		if (can_spread(s->relation))
 		{
-			read_id(s, &s->last);
+			s->last = read_id(s);
 			if (s->seen == 0)
 				s->first = s->last;
 		}
@@ -212,7 +199,7 @@ read_spread(sample *s, int64 wanted)
 	dv_scan_ask(s->scan, NULL, true, 1);
 	if (!dv_scan_next(s->scan))
 		return;
-	read_id(s, &end);
+	end = read_id(s);
 	if (dv_id_compare(&s->last, &end) >= 0)
 		return;
 	for (i = 0; i < RANGES - 1; i++)

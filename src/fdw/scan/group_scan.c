@@ -334,19 +334,6 @@ seek(grouping *g, part *p, part_state state)
 		elog(ERROR, "no rows of foreign table \"%s\" to divide", g->scan->request.relations[0]->name);
 }
 
-static dv_ordered_id
-read_id(const dv_scan *scan)
-{
-	dv_ordered_id id;
-
-	if (!dv_id_of_value(&scan->members[0], &id))
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-				 errmsg("could not %s on server \"%s\": Dataverse returned a row without an id", scan->what,
-						dv_session_config_of(scan->session)->server_name)));
-	return id;
-}
-
 static void
 add_part(grouping *g, const dv_id_range *bounds)
 {
@@ -423,7 +410,7 @@ finish_seeking(grouping *g, part *p)
 		g->refused = p->state == PART_PROVING;
 		return true;
 	}
-	id = read_id(scan);
+	id = dv_read_id(scan, &scan->members[0]);
 	switch (p->state)
 	{
 		case PART_SEEKING_FIRST:

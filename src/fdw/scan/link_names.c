@@ -1,10 +1,10 @@
 /*
  * link_names.c
- *		Whether columns of joined tables have the names that were requested.
+ *		Proves that columns of joined tables have the requested names.
  *
- * Values under other names would seem to be null.  The first joins of a session
- * therefore request something that is never null where a row is joined (see
- * members.c), and look for it in the rows that come.
+ * Values under other names would seem to be null.  Therefore the first joins of a
+ * session also request a column that is never null in a joined row (see members.c), and
+ * look for it in the answer.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -64,9 +64,9 @@ misnamed(dv_scan *scan)
 }
 
 /*
- * Asks for any two rows that are joined.  If there are none, all columns of links are
- * null.  If the service refuses to join them, it is the first row of the current
- * request that this is about, so the tables can still be read instead.
+ * Requests any joined row.  If there is none, all columns of links are null.  If the
+ * service refuses the join, no row of the current request has been returned yet, so the
+ * tables can still be read instead.
  */
 static void
 ask_for_pair(dv_scan *scan)

@@ -1,17 +1,17 @@
 /*
  * lookup.c
- *		Execution of joins that ask for many keys at once (see fdw/plan/plan_lookup.c).
+ *		Executes joins that request many keys at once (see fdw/plan/plan_lookup.c).
  *
  * Outer rows are read into a batch, which is bounded in memory and in the number
  * of its distinct keys.  The keys become the list of the inner scan, which is
  * scanned again for each batch, and each row that it returns is looked up in a
- * hash table of the batch.  So neither side is ever kept as a whole, and outer
+ * hash table of the batch.  So neither side is ever kept completely, and outer
  * rows without a match are known at the end of their batch.
  *
  * The hash table only suggests pairs: the join clauses decide, including the one
- * that gave the keys.
+ * that provides the keys.
  *
- * If it seems that few rows of the join are wanted, the first batches are small.
+ * If few rows of the join are probably wanted, the first batches are small.
  *
  * If the statement writes the table of the inner side, the whole join is read
  * before its first row is returned (fdw/scan/spool.c).
@@ -40,7 +40,7 @@
 #include "fdw/scan/spool.h"
 #include "fdw/scan/wanted.h"
 
-/* by how much batches grow, if the first one was small */
+/* the factor by which batches grow if the first one was small */
 #define GROWTH 4
 
 /* An outer row. */
@@ -107,7 +107,7 @@ typedef struct join_state
 	size_t		bytes;
 	batch_key  *found;			/* a key whose rows are compared with the inner one, */
 	batch_row  *candidate;		/* and the next of them */
-	batch_row  *returned;		/* the next row to be returned if it has no match */
+	batch_row  *returned;		/* the next row, which is returned if it has no match */
 
 	dv_spool   *spool;			/* of scan tuples; used if the statement writes the table of the
 								 * inner side, else NULL */
@@ -124,7 +124,7 @@ keeps_unmatched(const join_state *j)
 	return j->type == JOIN_LEFT || j->type == JOIN_ANTI;
 }
 
-/* Does the first match of a row decide about it? */
+/* Does the first match of a row suffice? */
 static bool
 needs_one_match(const join_state *j)
 {
@@ -135,7 +135,7 @@ needs_one_match(const join_state *j)
  * The scan tuple
  */
 
-/* Copies the columns of a row to one half of the scan tuple; NULL: all of them are null. */
+/* Copies the columns of a row (NULL: only nulls) to one side of the scan tuple. */
 static void
 set_half(join_state *j, int first, int natts, TupleTableSlot *row)
 {
@@ -189,12 +189,12 @@ empty_batch(join_state *j)
 	j->unmatched = 0;
 	j->bytes = 0;
 	j->candidate = NULL;
-	/* what the scan tuple refers to is gone */
+	/* the rows of the scan tuple have been freed */
 	set_outer(j, NULL);
 	set_inner(j, NULL);
 }
 
-/* How many rows the first batch should have. */
+/* Returns how many rows the first batch should have. */
 static double
 first_rows(const join_state *j)
 {
@@ -312,7 +312,7 @@ read_outer(join_state *j)
  * Reading the inner side
  */
 
-/* Begins to ask for the keys of the batch. */
+/* Begins to request the rows with the keys of the batch. */
 static void
 start_inner(join_state *j)
 {
@@ -358,7 +358,7 @@ next_candidate(join_state *j)
 	return row;
 }
 
-/* Sets the scan tuple to the next inner row, and finds the outer ones for it. */
+/* Sets the scan tuple to the next inner row, and finds its outer rows. */
 static bool
 next_inner(join_state *j)
 {
@@ -471,7 +471,7 @@ read_all(join_state *j)
 	dv_spool_fill(j->spool);
 }
 
-/* The same, but all rows are read before the first one if they are written. */
+/* The same, but if rows are written, all are read before the first one is returned. */
 static bool
 next_kept_row(join_state *j)
 {
@@ -549,7 +549,7 @@ begin_join(CustomScanState * node, EState *estate, int eflags)
 	j->inner = ExecInitNode(lsecond(plan->custom_plans), estate, eflags);
 	node->custom_ps = list_make2(j->outer, j->inner);
 	(void) castNode(ForeignScanState, j->inner);
-	/* as other joins do; a scan would insist that a whole row is of one type everywhere */
+	/* as in other joins; a scan would require that whole rows are of the same type everywhere */
 	if (node->ss.ps.ps_ProjInfo != NULL)
 		ExecAssignProjectionInfo(&node->ss.ps, NULL);
 	if (eflags & EXEC_FLAG_EXPLAIN_ONLY)
@@ -570,7 +570,7 @@ rescan_join(CustomScanState * node)
 {
 	join_state *j = (join_state *) node;
 
-	/* the same rows would be returned again, but not what has been written since */
+	/* the rows are returned again, and not what has been written since */
 	if (j->spool != NULL && dv_spool_is_full(j->spool) && node->ss.ps.chgParam == NULL)
 	{
 		dv_spool_rewind(j->spool);
@@ -583,7 +583,7 @@ rescan_join(CustomScanState * node)
 		UpdateChangedParamSet(j->outer, node->ss.ps.chgParam);
 		UpdateChangedParamSet(j->inner, node->ss.ps.chgParam);
 	}
-	/* otherwise the first row that is read scans it again; the inner side is for each batch */
+	/* otherwise the first read scans it again; each batch scans the inner side again */
 	if (j->outer->chgParam == NULL)
 		ExecReScan(j->outer);
 	j->phase = JOIN_READS_OUTER;

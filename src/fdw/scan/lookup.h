@@ -1,7 +1,6 @@
 /*
  * lookup.h
- *		Joins that ask the service for the rows that match many outer rows at
- *		once.
+ *		Joins that request the inner rows for many outer rows at once.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,15 +16,15 @@
 /* Size of its hash table: a power of two. */
 #define DV_LOOKUP_BUCKETS 16384
 
-/* If few rows of the join are wanted, its first batch has at least so many outer rows. */
+/* The fewest outer rows of the first batch if few rows of the join are wanted. */
 #define DV_LOOKUP_FIRST_ROWS 100
 
-/* What a row of a batch takes up besides its columns, roughly. */
+/* Bytes that a row of a batch takes up besides its columns, roughly. */
 #define DV_LOOKUP_ROW_BYTES 100
 
 /*
- * The plan node: custom_plans are the outer and the inner side, and the scan
- * tuple has the columns of the one, and then those of the other.
+ * The plan node: custom_plans are the outer and the inner side.  The scan tuple has
+ * the columns of the outer side, and then those of the inner side.
  *
  * The first expression is the clause "inner column = outer expression".  The
  * inner side is a ForeignScan with the condition "inner column = ANY (list)",

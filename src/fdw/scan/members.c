@@ -1,12 +1,12 @@
 /*
  * members.c
- *		What is requested, and what it is called in the rows of the answer.
+ *		The columns of a query, and their names in the rows of the answer.
  *
  * Columns of the scan tuple and columns of the query do not correspond one to one.
  * In OData, several columns of a foreign table may show the same column of the
- * service, its label, or the table that it refers to.  In FetchXML, columns have
- * names of ours; an average is computed from a sum and a count, a period from a
- * year, a month, and a day; several columns may need the same sum.
+ * service, its label, or the table that it refers to.  In FetchXML, we name the
+ * columns; an average is computed from a sum and a count, a period from a year, a
+ * month, and a day; several columns may need the same sum.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -16,9 +16,9 @@
 #include "fdw/plan/ship.h"
 #include "fdw/scan/request.h"
 
-/* An item has three outputs at most, and each of them has a member. */
+/* An item has at most three outputs, and each of them has a member. */
 #define OUTPUTS_OF_ITEM 3
-/* Members besides: the id, the column of a list, the proof of names. */
+/* Further members: the id, the column of a list, the proof of names. */
 #define OTHER_MEMBERS 3
 
 /* Pages of very wide rows have fewer rows, to keep their size reasonable. */
@@ -72,7 +72,7 @@ choose_property(dv_request *request, dv_source *source)
 	add_column(request, &source->attribute->column);
 }
 
-/* The column of a long list is requested only to look for its values here. */
+/* Adds the column of a long list, which is requested only for local comparisons. */
 static void
 choose_listed_property(dv_request *request, const dv_attribute *attribute)
 {
@@ -106,7 +106,7 @@ is_ordered_by(const dv_request *request, int table, const dv_column *column)
 	return false;
 }
 
-/* Adds an output unless there is such a one, and returns the name of its member. */
+/* Returns the name of the member of an output, which is added if it is new. */
 static const char *
 add_output(dv_request *request, dv_output_kind kind, int table, const dv_column *column,
 		   bool plain)
@@ -134,8 +134,8 @@ add_output(dv_request *request, dv_output_kind kind, int table, const dv_column 
 }
 
 /*
- * A column of a row.  The id of the root is in every row.  A column that the
- * rows are ordered by keeps its name, because it is in the paging cookie.
+ * Adds a column of a row.  The id of the root is in every row.  A column by which the
+ * rows are ordered keeps its name, because the paging cookie contains it.
  */
 static int
 add_attribute(dv_request *request, int table, const dv_attribute *attribute)
@@ -163,7 +163,7 @@ choose_output(dv_request *request, dv_source *source, int n, dv_output_kind kind
 														false));
 }
 
-/* The year, the month, and the day, as far as the period depends on them. */
+/* Adds the year, the month, and the day, as far as the period depends on them. */
 static void
 choose_period(dv_request *request, dv_source *source, dv_read_period period)
 {
@@ -227,8 +227,8 @@ choose_group(dv_request *request, dv_source *source)
 }
 
 /*
- * Returns the first link of a kind that the root's rows are joined with, if anything
- * of links is requested; otherwise 0.
+ * Returns the first link of a kind that the root is joined with, if any column of a link
+ * is requested; otherwise 0.
  */
 static int
 first_link(const dv_request *request, dv_link_kind kind)
@@ -249,10 +249,10 @@ first_link(const dv_request *request, dv_link_kind kind)
 }
 
 /*
- * Links are not documented to have aliases of columns.  Were they called
- * otherwise, all of them would seem to be null.  What is never null shows that
- * they are called as requested: the id of a row that is joined, and in each group
- * the number of these ids.
+ * Adds the proof of names.  The aliases of columns of links are not documented.  If the
+ * service used other names, all these columns would seem to be null.  A column that is
+ * never null proves the names: the id of a joined row, and in each group the number of
+ * these ids.
  */
 static void
 choose_proof(dv_request *request)
@@ -279,7 +279,7 @@ choose_proof(dv_request *request)
  * Both
  */
 
-/* What the rows are to be annotated with; in FetchXML also where the next page is. */
+/* Returns the annotations that are requested; for FetchXML, also that of the next page. */
 static void
 choose_annotations(dv_request *request)
 {
@@ -380,7 +380,7 @@ dv_request_choose(dv_request *request)
 	request->members = palloc0(sizeof(char *) * most);
 	request->nsources = request->ncolumns = request->noutputs = request->nmembers = 0;
 	request->id = -1;
-	/* as the service names it in an answer that has no other member */
+	/* the name that the service gives to the only member of an answer */
 	if (request->plan.count)
 		(void) add_member(request, "n");
 	foreach(lc, request->plan.items)
@@ -390,7 +390,7 @@ dv_request_choose(dv_request *request)
 	request->ncolumns_list_omitted = request->ncolumns;
 	if (request->list_column != 0)
 		choose_list(request);
-	/* the service returns the id of a row whether or not it is asked for */
+	/* the service always returns the id of a row */
 	if (request->wants_id)
 		request->id = add_member(request, request->relations[0]->primary_id.property);
 	request->all_columns = has_long_names(request);

@@ -3,12 +3,11 @@
  *		Sends the requests of a read, and returns its rows as they come.
  *
  * Rows are read from the current page (client/pages.h), and decoded one at a
- * time, when they are wanted.  Where their order does not matter, several ranges
- * of ids may be read at a time (client/ranges.h).  All of that is the same for a
- * table and for a join, whose rows are those of its root.
+ * time, when they are wanted.  If their order does not matter, several ranges
+ * of ids may be read at a time (client/ranges.h).  This holds for tables and for
+ * joins, whose rows are those of the root.
  *
- * Scans of the executor are not the only ones: ANALYZE and RETURNING read rows,
- * too.
+ * Not only scans of the executor read rows: ANALYZE and RETURNING do, too.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -72,7 +71,7 @@ dv_read_choose(dv_scan *scan)
 	MemoryContextSwitchTo(old);
 }
 
-/* Returns whether errors of one of them name the row. */
+/* Creates the decoders, and returns whether errors of one of them name the row. */
 static bool
 create_decoders(dv_scan *scan)
 {
@@ -151,7 +150,7 @@ dv_read_session(dv_scan *scan)
 	return scan->session;
 }
 
-/* What helps if the service does not answer the query as it should. */
+/* Returns a hint for the case that the service does not answer the query as it should. */
 static const char *
 way_out(const dv_request *request)
 {
@@ -186,7 +185,7 @@ dv_read_pages_spec(dv_scan *scan)
 	return spec;
 }
 
-/* Makes the rows of an elastic table visible that this session wrote last. */
+/* Returns the token that makes the last writes of this session to an elastic table visible. */
 static const char *
 session_token(const dv_scan *scan)
 {
@@ -194,7 +193,7 @@ session_token(const dv_scan *scan)
 	const char *token = relation->type != DV_TABLE_ELASTIC ? NULL :
 	dv_session_consistency_token(scan->session, relation->entity_set);
 
-	/* the next write would replace it, so it is copied */
+	/* the next write replaces it */
 	return token != NULL ? pstrdup(token) : NULL;
 }
 
@@ -206,7 +205,7 @@ next_query(dv_scan *scan, dv_query *query)
 	bool		new_session = scan->session == NULL;
 
 	scan->accepted = false;
-	/* without rows to request, no session is needed */
+	/* if there are no rows to request, no session is needed */
 	if (!any || scan->request.plan.ids_suffice)
 		return any;
 	(void) dv_read_session(scan);
@@ -220,14 +219,14 @@ next_query(dv_scan *scan, dv_query *query)
 double
 dv_read_wants(dv_scan *scan)
 {
-	/* groups are made of all rows */
+	/* groups need all rows */
 	if (scan->wants == 0)
 		scan->wants = scan->executor == NULL || scan->spool != NULL || scan->request.plan.grouped ? -1 :
 			dv_wanted_of(scan->executor).rows;
 	return scan->wants;
 }
 
-/* Requests a few rows first if the statement will probably want no more (see client/pages.h). */
+/* Requests a few rows first if the statement will probably not want more (see client/pages.h). */
 static void
 ask_for_first(dv_scan *scan, const dv_query *query, dv_pages_spec *spec)
 {
@@ -251,7 +250,7 @@ pages_of(dv_scan *scan, const dv_query *query)
 	spec.path = dv_query_path(query, DV_ODATA_WIRE, query->top > 0 ? NULL : &first);
 	if (query->count || query->top > 0)
 		spec.page_size = 0;
-	/* ids are unique, and every order ends with them, in tables that are not virtual or elastic */
+	/* except in virtual and elastic tables, ids are unique, and every order ends with the id */
 	if ((scan->request.relations[0]->type == DV_TABLE_STANDARD || spec.is_fetchxml) && !query->count)
 		spec.id = query->primary_id->property;
 	spec.computed = query->count;
@@ -277,9 +276,9 @@ start_ranges(dv_scan *scan, const dv_query *query)
 }
 
 /*
- * The first row or the end of the current request has come.  If that is because
- * the service refuses its form, the next request is for the same rows; so are the
- * reads of the tables if it refuses a join.
+ * The first row or the end of the current request has arrived.  If the service has
+ * refused the form of the request, the next one is for the same rows; if it has
+ * refused a join, reads of its tables are.
  */
 static void
 note_answer(dv_scan *scan, const dv_error *refusal)
@@ -324,7 +323,7 @@ next_request(dv_scan *scan)
  * Rows
  */
 
-/* Returns the next id given by the filter as if it came from a page, each of them once. */
+/* Returns the next id in the filter as if it came from a page. */
 static bool
 next_id(dv_scan *scan)
 {
@@ -340,7 +339,7 @@ next_id(dv_scan *scan)
 	}
 	id.text = scan->ids->operands[scan->ids_returned++].text;
 	id.len = strlen(id.text);
-	/* all columns that are needed contain the id */
+	/* all requested columns contain the id */
 	for (i = 0; i < scan->request.nmembers; i++)
 		scan->members[i] = id;
 	return true;
@@ -383,13 +382,13 @@ id_of(const dv_scan *scan)
 }
 
 /*
- * A list of texts that is split over several requests: because the service
- * ignores case, its answer to one part may contain rows of another.  A row
- * counts only in the answer to the part that contains its exact text.  Of a list
- * that was not sent, all rows are compared with all values.
+ * Does the row belong to the part of the long list that was requested?  As the service
+ * ignores the case of texts, its answer to one part may contain rows of another.  Such a
+ * row counts only in the answer to the part with its exact text.  If the list was not
+ * sent, each row is compared with all values.
  */
 static bool
-belongs_here(dv_scan *scan)
+is_of_part(dv_scan *scan)
 {
 	dv_bindings *binding = dv_request_listing(&scan->request);
 	const dv_filter *list = binding->chunk_filter;
@@ -431,7 +430,7 @@ dv_read_next(dv_scan *scan)
 
 		if (state == DV_PAGES_WAITING || (state == DV_PAGES_END && here))
 			return state;
-		if (state == DV_PAGES_END || (!here && !belongs_here(scan)))
+		if (state == DV_PAGES_END || (!here && !is_of_part(scan)))
 			continue;
 		if (scan->request.wanted > 0)
 			scan->request.wanted--;
@@ -440,7 +439,7 @@ dv_read_next(dv_scan *scan)
 	return DV_PAGES_END;
 }
 
-/* Brings a value of FetchXML into the form that it has in OData. */
+/* Converts a value of FetchXML to the form that it has in OData. */
 static void
 respell(const dv_attribute *attribute, dv_value *value)
 {
@@ -480,6 +479,19 @@ dv_read_value(const dv_scan *scan, int i, bool *isnull)
 	return dv_decode(scan->decoders[i], &value, source->item->table == 0 ? id_of(scan) : NULL, isnull);
 }
 
+dv_ordered_id
+dv_read_id(const dv_scan *scan, const dv_value *value)
+{
+	dv_ordered_id id;
+
+	if (!dv_id_of_value(value, &id))
+		ereport(ERROR,
+				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
+				 errmsg("could not %s on server \"%s\": Dataverse returned a row without an id", scan->what,
+						dv_session_config_of(scan->session)->server_name)));
+	return id;
+}
+
 void
 dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 {
@@ -496,8 +508,9 @@ dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 }
 
 /*
- * The service counts up to 50,000 rows.  If there are more, or if it refuses to
- * count, their ids are read and counted here, which is another request.
+ * Counts the rows of a request.  The service counts up to 50,000 rows.  If there are
+ * more, or if it refuses to count, the next request reads ids, which are counted
+ * locally.
  */
 static int64
 count_rows(dv_scan *scan, const dv_query *query)
@@ -513,9 +526,9 @@ count_rows(dv_scan *scan, const dv_query *query)
 			!dv_pages_next(pages, scan->members);
 	else
 		while (dv_pages_next(pages, scan->members))
-			n += belongs_here(scan);
+			n += is_of_part(scan);
 	note_answer(scan, dv_pages_refusal(pages));
-	/* an answer without a row is not a count of 0 */
+	/* an answer without a row does not mean 0 */
 	if (scan->accepted && !counted)
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),

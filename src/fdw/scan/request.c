@@ -2,24 +2,24 @@
  * request.c
  *		The requests of a read, with all values in place.
  *
- * A read is a sequence of requests, usually of one.  There are more if a list
+ * A read is a sequence of requests, usually of one.  It takes several if a list
  * of values is too long for one, or if nulls are needed at the other end of an
- * order.  No row is returned by two of them.  Scans, EXPLAIN, ANALYZE, and
- * RETURNING all get their requests here.
+ * order.  No two of them return the same row.  Scans, EXPLAIN, ANALYZE, and
+ * RETURNING all get their requests from this module.
  *
- * This is where the language is chosen: OData for the rows of a table, FetchXML
- * for joins and groups, which OData has no words for.
+ * It also chooses the language: OData for the rows of a table, FetchXML for joins
+ * and groups, which OData cannot express.
  *
- * A request may have a bounded length only.  Whatever must be sent fits, or it
- * would not have been planned (fdw/plan/ship.h); conditions that are checked here
- * are left out of a request that would be too long, the longest ones first.  And a
- * list that takes more requests than the pages of the table is not sent: all rows
- * are read and compared with its values here.
+ * The length of a request is bounded.  Whatever must be sent fits, or it would not
+ * have been planned (fdw/plan/ship.h).  Conditions that are also checked locally are
+ * omitted from a request that would be too long, the longest ones first.  A list that
+ * takes more requests than the table has pages is not sent: all rows are read, and
+ * compared with its values locally.
  *
- * Lists of values and counts are forms that not every environment knows.  What
- * the service refuses is put more plainly: fewer values at a time, single
- * conditions, ids to be counted here.  That concerns the current request only,
- * of which no row has been seen yet; those that follow it begin behind it.
+ * Lists of values and counts are forms that not every environment knows.  If the
+ * service refuses a request, a plainer one replaces it: fewer values at a time, single
+ * conditions, ids to be counted locally.  Only the current request is replaced, before
+ * any row of it has been returned.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -38,9 +38,9 @@
 #include "fdw/scan/count.h"
 #include "fdw/scan/request.h"
 
-/* Longer names of partitions are sent once only, as values. */
+/* Longer names of partitions are sent only once, as values. */
 #define LONGEST_PARTITION 500
-/* Lists of more parts than this are worth asking how large a table is. */
+/* For a list of more parts than this, the size of the table is requested. */
 #define PARTS_TO_ASK 4
 
 /* Allocates room for the values of expressions. */
@@ -73,8 +73,8 @@ find_list(List *condition)
 }
 
 /*
- * Does the service form more groups than the statement wants?  The only groups of
- * a quarter are those of its months, and a week has one for each of its days.
+ * Does the service form smaller groups than the statement wants?  It forms those of the
+ * months of a quarter, and of the days of a week.
  */
 static bool
 forms_smaller_groups(const dv_read_plan *plan)
@@ -140,7 +140,7 @@ dv_request_start(dv_request *request, int64 wanted)
 	request->next_part = 0;
 	request->next_first = 0;
 	request->more = true;
-	request->count_here = false;
+	request->counts_locally = false;
 	request->most_listed = PG_INT32_MAX;
 	request->refusals = NIL;
 	for (i = 0; i < request->ntables; i++)
@@ -206,14 +206,14 @@ partition_of(const dv_request *request, const dv_filter *filter)
 	if (partition == 0 || condition == NIL || !dv_condition_fixes_text(condition, partition))
 		return NULL;
 	operand = demanded(filter, &relation->attributes[partition - 1].column);
-	/* such a name is not possible, and its quotes could be mistaken for those of a literal */
+	/* no partition has such a name, and its quotes could be mistaken for those of a literal */
 	if (operand == NULL || strlen(operand->text) > LONGEST_PARTITION ||
 		(!operand->placeholder && strpbrk(operand->text, "/<>*%&:\\?+'\"") != NULL))
 		return NULL;
 	return operand;
 }
 
-/* Request "n" of two: the rows whose sort key is null, or the others. */
+/* Returns the filter of request "n" of two: for rows whose sort key is null, or the others. */
 static dv_filter *
 split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
 {
@@ -221,7 +221,7 @@ split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
 	dv_filter  *part = dv_filter_of(null_part ? DV_IS_NULL : DV_IS_NOT_NULL,
 									query->orders[0].column, NULL);
 
-	/* sorting by a key that is null in all rows is pointless */
+	/* do not sort by a key that is null in all rows */
 	if (null_part)
 	{
 		query->orders++;
@@ -234,7 +234,7 @@ split_by_null(dv_filter *filter, dv_query *query, dv_nulls nulls, int n)
  * Forms that the service may refuse
  */
 
-/* What the service has refused, and how much of it can still be used. */
+/* A form that the service has refused, and how much of it can still be used. */
 typedef struct refusal
 {
 	dv_form		form;
@@ -265,7 +265,7 @@ longest_list(const dv_filter *filter)
 static bool
 may_count(const dv_request *request)
 {
-	return !request->count_here && !dv_request_listing(request)->list_omitted && most_of(request, DV_FORM_COUNTS) > 0 &&
+	return !request->counts_locally && !dv_request_listing(request)->list_omitted && most_of(request, DV_FORM_COUNTS) > 0 &&
 		(request->in_list == 0 || most_of(request, DV_FORM_COUNTS_OF_LISTS) > 0);
 }
 
@@ -275,7 +275,7 @@ dv_request_has_plainer(const dv_request *request)
 	return request->counts || request->in_list > 0;
 }
 
-/* Keeps a refusal, of which the session is told once a plainer request is accepted. */
+/* Keeps a refusal, which the session remembers once a plainer request is accepted. */
 static void
 note_refusal(dv_request *request, dv_form form, int most, const dv_error *error)
 {
@@ -300,8 +300,8 @@ dv_request_refused(dv_request *request, const dv_error *error)
 {
 	if (request->counts && error->meaning != DV_MEANING_MANY_VALUES)
 	{
-		request->count_here = true;
-		/* that there are too many rows says nothing about the form */
+		request->counts_locally = true;
+		/* too many rows are not a problem of the form */
 		if (error->meaning != DV_MEANING_COUNT_LIMIT)
 			note_refusal(request, request->in_list > 0 ? DV_FORM_COUNTS_OF_LISTS : DV_FORM_COUNTS,
 						 0, error);
@@ -324,13 +324,13 @@ dv_request_accepted(dv_request *request)
 		const refusal *r = lfirst(lc);
 		dv_error	error = {.message = r->message};
 
-		/* of several lengths that were refused, only the last one counts */
+		/* if several lengths were refused, only the last one counts */
 		if (r->form == DV_FORM_LISTS && r->most != request->most_listed)
 			continue;
 		dv_form_refused(request->session, r->form, request->relations[0]->table, r->most, &error);
 	}
 	request->refusals = NIL;
-	request->count_here = false;
+	request->counts_locally = false;
 }
 
 /*
@@ -338,8 +338,8 @@ dv_request_accepted(dv_request *request)
  */
 
 /*
- * Binds the condition of a table.  A link whose rows cannot match is still
- * needed: where there is no match, there is no row, or one with nulls.
+ * Binds the condition of a table.  A link is sent even if none of its rows can match:
+ * without a match, the join returns no row, or a row with nulls.
  */
 static const dv_filter *
 bind_link(dv_request *request, int table)
@@ -374,7 +374,7 @@ add_links(dv_request *request, dv_query *query)
 	query->nlinks = request->ntables - 1;
 }
 
-/* Sets up what does not depend on values. */
+/* Sets up the parts of a query that do not depend on values. */
 static void
 begin_query(const dv_request *request, dv_query *query)
 {
@@ -389,12 +389,12 @@ begin_query(const dv_request *request, dv_query *query)
 	query->all_columns = request->all_columns;
 	query->outputs = request->outputs;
 	query->noutputs = request->noutputs;
-	/* the service pages best in the order of ids; virtual tables have an order of their own */
+	/* the service pages best in the order of ids, but virtual tables have their own order */
 	query->by_id = root->type != DV_TABLE_VIRTUAL && !dv_request_groups(request);
 	add_orders(request, query);
 }
 
-/* Adds the filters, and what depends on them. */
+/* Adds the filters, and whatever depends on them. */
 static void
 add_filters(dv_request *request, dv_query *query)
 {
@@ -409,7 +409,7 @@ add_filters(dv_request *request, dv_query *query)
 		request->ncolumns;
 	if (request->plan.nulls != DV_NULLS_AS_SORTED)
 	{
-		/* this may remove an order, and the filter may have to be made once more */
+		/* this may remove an order, so start with all of them each time */
 		add_orders(request, query);
 		query->filter = split_by_null(filter, query, request->plan.nulls, request->part);
 	}
@@ -432,8 +432,8 @@ attnums_of(const dv_read_plan *plan)
 }
 
 /*
- * Would it take more to ask for the parts of a long list than to read all rows
- * and to look for their values in the list?  The first part decides for all.
+ * Would requesting the parts of a long list take longer than reading all rows, and
+ * looking up their values in the list?  The first part decides for all.
  */
 static bool
 reads_all(dv_request *request)
@@ -461,7 +461,7 @@ reads_all(dv_request *request)
 		binding->nchunks * costs.request;
 }
 
-/* Leaves out the longest part of a condition that is checked here.  Returns false if there is none. */
+/* Omits the longest part of a condition that is checked locally.  Returns false if none is left. */
 static bool
 drop_condition(dv_request *request)
 {
@@ -491,7 +491,7 @@ shorten(dv_request *request)
 	dv_bindings *binding = dv_request_listing(request);
 	const dv_filter *list = binding->chunk_filter != NULL ? binding->chunk_filter : binding->list;
 
-	/* a long list that fits into a request may still not fit beside the other conditions */
+	/* a long list that fits into a request may not fit beside the other conditions */
 	if (list != NULL && list->n > 1 && !binding->list_omitted && binding->chunk_bytes > 0)
 	{
 		binding->chunk_bytes /= 2;
@@ -500,7 +500,7 @@ shorten(dv_request *request)
 	return drop_condition(request);
 }
 
-/* How many values one In may have: these are functions of OData's, and the keys given need none. */
+/* Returns how many values one In may have.  Only OData has bounds, if a request is made at all. */
 static int
 most_listed(const dv_request *request)
 {
@@ -555,7 +555,7 @@ fill_query(dv_request *request, dv_query *query)
 	request->in_list = request->language == DV_LANGUAGE_ODATA ? longest_list(query->filter) : 0;
 	request->counts = request->plan.count && may_count(request);
 	query->count = request->counts;
-	/* of the rows of a list that is not sent, it is not known which ones count */
+	/* if a list is not sent, not all rows count */
 	if (request->wanted > 0 && request->wanted <= request->largest_top && !listing->list_omitted &&
 		!dv_request_groups(request))
 		query->top = request->wanted;

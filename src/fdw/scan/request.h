@@ -19,11 +19,11 @@ typedef struct dv_source
 	const dv_read_item *item;
 	const dv_relation *relation;
 	const dv_attribute *attribute;	/* NULL: it is not fetched, or rows are counted */
-	int			members[3];		/* indexes of members: of a period its year, month, and day, of an
+	int			members[3];		/* indexes of members: for a period year, month, and day, for an
 								 * average the sum and the count; else the first one */
 } dv_source;
 
-/* Which rows of the plan's are requested. */
+/* The part of the plan's rows that is requested. */
 typedef enum dv_extent
 {
 	DV_EXTENT_ALL,
@@ -41,7 +41,7 @@ typedef struct dv_request
 	dv_bindings *bindings;		/* one for each table */
 	dv_bound_value *values;		/* of the plan's expressions */
 	int			list_table;		/* the table with the list that may have any length, and the
-								 * column that it is about; 0: there is none */
+								 * column whose values it contains; 0: there is none */
 	AttrNumber	list_column;
 
 	/* what is requested (members.c) */
@@ -54,7 +54,7 @@ typedef struct dv_request
 	const dv_column **columns;	/* in OData: the columns, each once */
 	int			ncolumns;
 	int			ncolumns_list_omitted;	/* if the long list is not sent: that column, too */
-	bool		all_columns;	/* there are too many to be named */
+	bool		all_columns;	/* they are too many to be named */
 	dv_output  *outputs;		/* in FetchXML */
 	int			noutputs;
 	const char *annotations;	/* for the Prefer header, or NULL */
@@ -62,28 +62,28 @@ typedef struct dv_request
 	int			largest_top;	/* more rows than this are requested in pages */
 
 	/*
-	 * Of groups: request the rows that they consist of; or the values of COUNT(DISTINCT) instead
-	 * of their number.  To be set before dv_request_choose().
+	 * For groups: request their rows, or the values of COUNT(DISTINCT) instead of their number.
+	 * To be set before dv_request_choose().
 	 */
 	bool		rows;
 	bool		distinct_values;
 
 	/*
-	 * Request something of a link as well that is not null where a row is joined; "proof" is the
-	 * index of its member, or -1 if nothing of links is requested.  If it is certain, then no row
-	 * of the answer lacks it.  To be set before dv_request_choose().
+	 * Also request a column of a link that is not null in a joined row.  "proof" is the index of
+	 * its member, or -1 if no column of a link is requested.  If it is certain, no row of the
+	 * answer lacks it.  To be set before dv_request_choose().
 	 */
 	bool		prove;
 	int			proof;
 	int			proof_link;		/* the table it belongs to */
 	bool		proof_certain;
 
-	bool		wants_id;		/* the primary id of the root is a member; the same */
+	bool		wants_id;		/* the primary id of the root is a member; to be set likewise */
 
 	/* to be set before the first request */
 	dv_filter  *within;			/* a further restriction of the root's rows; NULL if there is none */
 	dv_extent	extent;
-	Oid			userid;			/* by whom the service may be asked how many rows there are */
+	Oid			userid;			/* whose user mapping counts the rows of a table */
 
 	/* knows which forms the service has refused; NULL: it has refused none */
 	const dv_session *session;
@@ -98,7 +98,7 @@ typedef struct dv_request
 	bool		counts;
 	int			in_list;		/* most values of an In or NotIn; 0 if there is none */
 	/* because the service has refused the same request in other forms */
-	bool		count_here;		/* rows are read in order to count them */
+	bool		counts_locally; /* rows are read to be counted */
 	int			most_listed;
 	List	   *refusals;		/* of these forms, until a plainer request is accepted */
 } dv_request;
@@ -135,12 +135,12 @@ dv_request_listing(const dv_request *request)
 	return &request->bindings[request->list_table];
 }
 
-/* A query for any row of the root that is joined with one of "proof_link", whose id is the member. */
+/* A query for any row of the root with its row of "proof_link", whose id is the member. */
 extern void dv_request_pair(const dv_request *request, dv_query *query, const char **member);
 
 /* members.c */
 
-/* Decides what is requested.  To be called once more if what that depends on changes. */
+/* Decides what is requested.  To be called again if the settings for it change. */
 extern void dv_request_choose(dv_request *request);
 
 /* Does the service form groups, rather than return the rows that they consist of? */

@@ -3,12 +3,12 @@
  *		Reads as nodes of the executor: the callbacks.
  *
  * The values of the query are computed when the first row is wanted, and again
- * after each rescan.  If they have not changed, rows are returned as they were
- * (fdw/scan/kept.c).  Rows come from fdw/scan/read.c; groups are formed completely
- * before the first of them is returned (fdw/scan/group_scan.c).
+ * after each rescan.  If they have not changed, the kept rows are returned
+ * (fdw/scan/kept.c).  Rows come from fdw/scan/read.c.  All groups are formed before
+ * the first one is returned (fdw/scan/group_scan.c).
  *
  * If the statement writes the table that it reads, all rows are read first
- * (fdw/spool.c).  Below a join that gives the keys, it is the join that does that.
+ * (fdw/scan/spool.c).  If a join sets the keys of the scan, the join does this.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -36,10 +36,10 @@ dv_scan_spool(const dv_scan *scan)
 }
 
 void
-dv_scan_groups(const dv_scan *scan, int *parts, bool *here)
+dv_scan_groups(const dv_scan *scan, int *parts, bool *locally)
 {
 	*parts = scan->parts;
-	*here = scan->grouped_locally;
+	*locally = scan->grouped_locally;
 }
 
 bool
@@ -90,7 +90,7 @@ start_spool(dv_scan *scan, ForeignScanState *node)
 	MemoryContextRegisterResetCallback(node->ss.ps.state->es_query_cxt, callback);
 }
 
-/* Sets up what only a scan of a table has, which may be one that the statement writes. */
+/* Sets up what only the scan of one table has.  The statement may write that table. */
 static void
 begin_table(dv_scan *scan, ForeignScanState *node)
 {
@@ -163,7 +163,7 @@ bind_values(dv_scan *scan, ForeignScanState *node)
 	MemoryContextSwitchTo(old);
 }
 
-/* The only row of COUNT(*), which may be more than one column. */
+/* Returns the only row of COUNT(*), which may have several columns. */
 static bool
 next_count(dv_scan *scan, TupleTableSlot *slot)
 {
@@ -189,7 +189,7 @@ next_group(dv_scan *scan, TupleTableSlot *slot)
 	return dv_groups_next(scan->groups, slot->tts_values, slot->tts_isnull);
 }
 
-/* Reads the next row that is not skipped; returns false at the end, or while none is available. */
+/* Reads the next row that is not skipped; returns false at the end, or if the scan must wait. */
 static bool
 next_row(dv_scan *scan, TupleTableSlot *slot)
 {
@@ -203,7 +203,7 @@ next_row(dv_scan *scan, TupleTableSlot *slot)
 	return true;
 }
 
-/* Returns the next row from the service; an empty slot at the end, or while none is available. */
+/* Returns the next row from the service; an empty slot at the end, or if the scan must wait. */
 static TupleTableSlot *
 next_tuple(ForeignScanState *node)
 {
@@ -242,7 +242,7 @@ read_all(dv_scan *scan)
 	dv_spool_fill(scan->spool);
 }
 
-/* Gets the next row.  Returns true if it is one that has been kept, or the end of these. */
+/* Gets the next row.  Returns true if it comes from the kept rows, or if these end. */
 static bool
 next_kept(dv_scan *scan, ForeignScanState *node)
 {
@@ -273,7 +273,7 @@ dataverseIterateForeignScan(ForeignScanState *node)
 		read_all(scan);
 	if (scan->spool != NULL)
 		(void) dv_spool_next(scan->spool, slot);
-	/* the form in which rows are stored has none */
+	/* stored rows lack them */
 	if (!TTS_EMPTY(slot))
 		dv_slot_add_system(&scan->system, slot);
 	return slot;
@@ -310,7 +310,7 @@ dataverseReScanForeignScan(ForeignScanState *node)
 {
 	dv_scan    *scan = node->fdw_state;
 
-	/* the same rows would be returned again, but not what has been written since */
+	/* the rows are returned again, and not what has been written since */
 	if (scan->spool != NULL && dv_spool_is_full(scan->spool) &&
 		!bms_overlap(node->ss.ps.chgParam, scan->params))
 	{

@@ -1,7 +1,6 @@
 /*
  * scan.h
- *		Running scans, as EXPLAIN and async.c see them, and scans without an
- *		executor.
+ *		Running scans for EXPLAIN and async.c, and scans without an executor.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -17,24 +16,24 @@
 
 typedef struct dv_scan dv_scan;
 
-/* Includes rows that nobody has read, which are counted now if there are any. */
+/* Includes rows that have not been read, which are counted now. */
 extern const dv_pages_stats *dv_scan_stats(dv_scan *scan);
 
 /* Returns NULL if rows are returned as they arrive. */
 extern const dv_spool *dv_scan_spool(const dv_scan *scan);
 
-/* Into how many parts the rows of groups were divided, and whether the service did not form them. */
-extern void dv_scan_groups(const dv_scan *scan, int *parts, bool *here);
+/* Sets the number of parts of groups, and whether they were formed locally. */
+extern void dv_scan_groups(const dv_scan *scan, int *parts, bool *locally);
 
-/* Were the tables of a join read instead, because the service refused it? */
+/* Were the tables read instead of their join, because the service refused it? */
 extern bool dv_scan_joined_here(const dv_scan *scan);
 
-/* For EXPLAIN: is a column of a link requested by which the session recognizes its names? */
+/* For EXPLAIN: is a column of a link requested to prove the names of such columns? */
 extern bool dv_scan_proves(ForeignScanState *node);
 
 /*
- * For a scan that does not wait (fdw/scan/async.c): it returned no row because an
- * answer is outstanding, and not because it has ended.
+ * For a scan that does not wait (fdw/scan/async.c): it returned no row because it
+ * needs an answer, and not because it has ended.
  */
 extern bool dv_scan_waiting(const dv_scan *scan);
 
@@ -42,9 +41,8 @@ extern bool dv_scan_waiting(const dv_scan *scan);
 extern bool dv_scan_ready(const dv_scan *scan);
 
 /*
- * To be called before a statement writes its first row: reads everything that
- * it reads of the tables that it writes, even if no row has been requested
- * yet.
+ * To be called before a statement writes its first row: completes all scans of the
+ * tables that it writes, even those that have not begun.
  */
 extern void dv_scan_read_all(EState *estate);
 

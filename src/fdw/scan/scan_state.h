@@ -3,8 +3,8 @@
  *		A scan, as the files that carry it out see it.
  *
  * read.c sends the requests of a read and returns rows as the service has them;
- * scan.c makes of these the tuples that the executor wants, link_names.c looks
- * whether columns of joined tables are what they seem to be, local_join.c makes
+ * scan.c turns these into tuples for the executor, link_names.c proves that columns
+ * of joined tables are what they seem to be, local_join.c makes
  * joins that the service refuses, and group_scan.c forms groups.
  *
  * Memory: "query" lasts until the next rescan, "row" until the next row; pages
@@ -17,6 +17,7 @@
 
 #include "lib/ilist.h"
 
+#include "client/id_range.h"
 #include "client/ranges.h"
 #include "fdw/decode.h"
 #include "fdw/scan/group_merge.h"
@@ -57,12 +58,12 @@ struct dv_scan
 	int			ids_returned;	/* how many of them have been returned */
 	bool		accepted;		/* the service has answered it */
 	bool		patient;		/* waits for answers instead of returning without a row */
-	bool		waiting;		/* it did return without a row */
+	bool		waiting;		/* it has returned without a row */
 
 	/* of joins: whether columns of links have the names that were requested */
 	bool		proof_chosen[2];	/* of rows, and of groups: whether "proves" is known */
 	bool		proves[2];		/* see request.prove */
-	bool		pair_sought;	/* two rows that are joined have been asked for */
+	bool		pair_sought;	/* a joined row has been requested */
 
 	/* of joins that the service refuses */
 	dv_local_join *local_join;	/* NULL: none was needed so far */
@@ -83,9 +84,9 @@ struct dv_scan
 	dv_system_columns system;	/* that the plan uses */
 	dv_list_check *lists;		/* or NULL */
 	dv_kept		kept;			/* used if there is no spool */
-	dv_spool   *spool;			/* used if the statement writes what it reads here, else NULL */
+	dv_spool   *spool;			/* used if the statement writes the table, else NULL */
 	dlist_node	node;			/* among the scans with a spool */
-	ForeignScanState *state;	/* set while it is there */
+	ForeignScanState *state;	/* set while the scan is among them */
 };
 
 /* read.c */
@@ -93,7 +94,7 @@ struct dv_scan
 extern dv_scan *dv_read_create(const dv_read_plan *plan, const dv_relation **relations, List *exprs,
 							   Oid userid, bool wants_id);
 
-/* Decides once more what is requested. */
+/* Decides again what is requested. */
 extern void dv_read_choose(dv_scan *scan);
 
 extern dv_session *dv_read_session(dv_scan *scan);
@@ -102,13 +103,16 @@ extern dv_session *dv_read_session(dv_scan *scan);
 extern dv_pages_spec dv_read_pages_spec(dv_scan *scan);
 
 /*
- * Reads the next row into the members.  There is none at the end of all requests, or
- * while the scan waits, if it is not patient.
+ * Reads the next row into the members.  Returns none at the end of all requests, or if
+ * the scan must wait and is not patient.
  */
 extern dv_pages_state dv_read_next(dv_scan *scan);
 
 /* Returns the value of a column of the scan tuple. */
 extern Datum dv_read_value(const dv_scan *scan, int source, bool *isnull);
+
+/* Returns an id that the service must have returned. */
+extern dv_ordered_id dv_read_id(const dv_scan *scan, const dv_value *value);
 
 /* COUNT(*): counts the rows of all requests. */
 extern int64 dv_read_count(dv_scan *scan);
