@@ -13,8 +13,8 @@
  * (pg_read_file), and a refusal may come when rows are in Dataverse already.  Therefore
  * the following are checked first:
  *
- * - triggers: their functions, and their conditions, which may have been written by any
- *   role that has or had the privilege TRIGGER;
+ * - triggers: their functions; their conditions, which may have been written by any role
+ *   that has or had the privilege TRIGGER; and their arguments, if another role has it;
  * - defaults, generated columns, and check constraints of the owner, unless they only
  *   call functions that do not depend on the caller; and rules;
  * - domains, since a constraint can be added to them without a lock.
@@ -38,6 +38,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
@@ -178,6 +179,50 @@ stranger_of_type(Oid typid)
  * Tables.  Each function returns the code that must not run and its role, or NULL.
  */
 
+/* Does the list grant a role (ACL_ID_PUBLIC: all roles) the privilege TRIGGER? */
+static bool
+grants_triggers(const Acl * acl, Oid role, Oid owner)
+{
+	return aclmask(acl, role, owner, ACL_TRIGGER, ACLMASK_ANY) != 0;
+}
+
+/*
+ * Returns true if a role that could not become the caller may create triggers of the
+ * table: its owner, who is returned in *role, or another one, for which *role is the caller.
+ */
+static bool
+is_open_to_triggers(Relation rel, Oid *role)
+{
+	Oid			owner = rel->rd_rel->relowner;
+	HeapTuple	tuple;
+	Datum		acl;
+	bool		isnull;
+	bool		open = false;
+
+	*role = owner;
+	if (!dv_can_become(owner, GetUserId()))
+		return true;
+	*role = GetUserId();
+	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", RelationGetRelid(rel));
+	acl = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &isnull);
+	if (!isnull)
+	{
+		const		Acl *grants = DatumGetAclPCopy(acl);
+		Oid		   *members;
+		int			n = aclmembers(grants, &members);
+		int			i;
+
+		open = grants_triggers(grants, ACL_ID_PUBLIC, owner);
+		for (i = 0; i < n && !open; i++)
+			open = !dv_can_become(members[i], GetUserId()) &&
+				grants_triggers(grants, members[i], owner);
+	}
+	ReleaseSysCache(tuple);
+	return open;
+}
+
 static const char *
 code_of_triggers(Relation rel, Oid *role)
 {
@@ -194,6 +239,9 @@ code_of_triggers(Relation rel, Oid *role)
 		*role = rel->rd_rel->relowner;
 		if (is_harmful(t->tgqual))
 			return psprintf("a condition of trigger \"%s\"", t->tgname);
+		/* a trusted function may do with them what their author could not */
+		if (t->tgnargs > 0 && t->tgfoid >= FirstNormalObjectId && is_open_to_triggers(rel, role))
+			return psprintf("arguments of trigger \"%s\"", t->tgname);
 	}
 	return NULL;
 }

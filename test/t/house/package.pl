@@ -159,6 +159,7 @@ my %reads = (
 	'list_check.c' => [ 1, 'an array, by the operator whose argument it is' ],
 	'lookup.c' => [ 4, 'a key of the type that the join has; results of hash functions and operators' ],
 	'merge_page.c' => [ 2, 'an argument, uuid[]' ],
+	'hold.c' => [ 1, 'a privilege list, a column of pg_class' ],
 	'identity.c' => [ 6, 'ids, partitions, table names, versions: relation.c (check_types) and find_version()' ],
 	'read_back.c' => [ 1, 'an id' ],
 	'returning.c' => [ 5, 'a switch on the type; the whole row' ],

@@ -119,8 +119,11 @@ my @added = (
 	[ 'a condition', "CREATE TRIGGER rise BEFORE INSERT ON %s FOR EACH ROW $conf EXECUTE FUNCTION suppress_redundant_updates_trigger()",
 		qr/The table has a condition of trigger "rise"/ ],
 	[ 'a function in a condition', 'CREATE TRIGGER rise AFTER INSERT ON %s FOR EACH ROW WHEN (mallory.rise_inlined(NEW.lastname)) EXECUTE FUNCTION suppress_redundant_updates_trigger()',
-		qr/The table has a condition of trigger "rise"/ ]);
+		qr/The table has a condition of trigger "rise"/ ],
+	[ 'an argument', q{CREATE TRIGGER rise BEFORE INSERT ON %s FOR EACH ROW EXECUTE FUNCTION public.carry_out('TABLE pg_authid')},
+		qr/The table has arguments of trigger "rise"/ ]);
 
+$crm->sql(q{CREATE FUNCTION public.carry_out() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN EXECUTE TG_ARGV[0]; RETURN NEW; END'});
 $crm->sql("CREATE TABLE copies.contact ($table); GRANT ALL ON copies.contact TO mallory");
 for (@added,
 	[ 'a trigger for later', 'CREATE CONSTRAINT TRIGGER rise AFTER INSERT ON %s DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION mallory.rise_by_trigger()', $gain ])
@@ -184,7 +187,18 @@ $crm->sql('ALTER TABLE alice.c OWNER TO CURRENT_USER');
 like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/19 inserted/, '… and of its next owner');
 $crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
 
-# … but not the conditions of its triggers, unless they are harmless.
+# Arguments are the owner's as long as no other role may create triggers.
+$crm->sql("CREATE TABLE copies.c ($table); CREATE TRIGGER often BEFORE INSERT ON copies.c FOR EACH ROW EXECUTE FUNCTION public.carry_out('SELECT 1')");
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'copies.c', $columns)"), qr/19 inserted/, 'arguments of a trigger of the owner');
+$crm->sql('GRANT TRIGGER ON copies.c TO PUBLIC');
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'copies.c', $columns, \"full\" => true)"), qr/of an unknown role.*arguments of trigger "often"/s,
+	'… but not if everybody may create triggers');
+$crm->sql('REVOKE TRIGGER ON copies.c FROM PUBLIC; ALTER TABLE copies.c OWNER TO alice');
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'copies.c', $columns, \"full\" => true)"), qr/code of role "alice".*arguments of trigger "often"/s,
+	'… or another role owns the table');
+$crm->sql(q{SELECT dataverse.forget_copy('copies.c'); DROP TABLE copies.c});
+
+# Conditions of triggers must be harmless, whoever owns the table.
 $crm->sql("CREATE TABLE copies.c ($table)");
 for my $condition ([ 'pg_trigger_depth() = 0', qr/19 inserted/ ],
 	[ q{current_setting('server_version') = NEW.lastname}, qr/table copies\.c has code of an unknown role, which would gain the rights of role "$super"\nDETAIL:  The table has a condition of trigger "often"/ ])
