@@ -34,9 +34,11 @@
 #include "fdw/condition.h"
 #include "fdw/scan/scan_state.h"
 
-/* The most rows of the root in a batch, and how the first batches grow if few rows are wanted. */
+/* Rows of the root in a batch: at most, at first, and at first if few rows are wanted. */
 #define BATCH_ROWS 5000
-#define FEWEST_ROWS 100
+#define FIRST_ROWS 1000
+#define FEW_ROWS 100
+/* How much larger or smaller the next batch can be. */
 #define GROWTH 4
 
 /* A value by which a table is linked to another one. */
@@ -104,6 +106,7 @@ struct dv_local_join
 	join_row   *rows;
 	int			nrows;
 	int			most_rows;		/* 0: not known yet */
+	Size		bytes_before;	/* of the rows of links, before those of the batch were added */
 	bool		complete;		/* the rows of the links have been joined with it */
 	bool		ended;			/* it is the last one */
 	int			next;			/* the row to be returned next */
@@ -522,19 +525,33 @@ is_full(const dv_local_join *j)
 		MemoryContextMemAllocated(j->batch, false) >= get_hash_memory_limit();
 }
 
-/* Starts the next batch.  If it seems that few rows are wanted, the first ones are small. */
+/*
+ * Decides how large the next batch is.  How much memory the rows of the links take is
+ * known only when they have been read, so batches begin small.
+ */
 static void
-start_batch(dv_local_join *j)
+choose_size(dv_local_join *j)
 {
+	Size		limit = get_hash_memory_limit();
+	Size		bytes = MemoryContextMemAllocated(j->links, true);
 	double		wants = dv_read_wants(j->scan);
 
 	if (j->most_rows == 0)
-		j->most_rows = wants > 0 ? (int) Min(Max(wants, FEWEST_ROWS), BATCH_ROWS) : BATCH_ROWS;
-	else
+		j->most_rows = wants > 0 ? (int) Min(Max(wants, FEW_ROWS), FIRST_ROWS) : FIRST_ROWS;
+	else if (bytes - j->bytes_before > limit / 2)
+		j->most_rows = Max(j->most_rows / GROWTH, 1);
+	else if (bytes - j->bytes_before < limit / 2 / GROWTH)
 		j->most_rows = Min(j->most_rows * GROWTH, BATCH_ROWS);
-	MemoryContextReset(j->batch);
-	if (MemoryContextMemAllocated(j->links, true) >= get_hash_memory_limit())
+	if (bytes >= limit)
 		forget_links(j);
+	j->bytes_before = MemoryContextMemAllocated(j->links, true);
+}
+
+static void
+start_batch(dv_local_join *j)
+{
+	choose_size(j);
+	MemoryContextReset(j->batch);
 	j->nrows = j->next = 0;
 	j->current = NULL;
 	j->complete = false;
