@@ -40,7 +40,9 @@
 #include "utils/lsyscache.h"
 #include "utils/typcache.h"
 
+#include "client/forms.h"
 #include "compat.h"
+#include "fdw/connection.h"
 #include "fdw/plan/plan_table.h"
 #include "fdw/result_relation.h"
 #include "fdw/scan/count.h"
@@ -100,9 +102,12 @@ void
 dataverseGetForeignRelSize(PlannerInfo *root, RelOptInfo *baserel, Oid foreigntableid)
 {
 	dv_table_plan *tp = palloc0(sizeof(*tp));
+	const dv_session *session;
 
 	tp->baserel = baserel;
 	tp->relation = dv_relation_open(foreigntableid);
+	session = dv_connection_find(tp->relation->serverid, scan_user(root, baserel));
+	tp->joins_refused = session != NULL && dv_form_noted(session, DV_FORM_JOINS);
 	tp->costs = dv_costs_of(tp->relation, scan_user(root, baserel));
 	check_tid(baserel, tp->relation);
 	baserel->fdw_private = tp;

@@ -676,11 +676,14 @@ fill(const dv_join_plan *join, dv_read_plan *plan, List **values)
 static bool
 is_refused(const dv_join_plan *join, Oid userid)
 {
-	const dv_relation **relations = palloc(sizeof(dv_relation *) * list_length(join->tables));
+	const dv_relation **relations;
 	dv_read_plan plan = DV_READ_PLAN;
 	List	   *values = NIL;
 	ListCell   *lc;
 
+	if (!dv_join_root(join)->joins_refused)
+		return false;
+	relations = palloc(sizeof(dv_relation *) * list_length(join->tables));
 	foreach(lc, join->tables)
 	{
 		relations[foreach_current_index(lc)] = ((const dv_joined_table *) lfirst(lc))->table->relation;

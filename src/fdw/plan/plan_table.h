@@ -62,6 +62,7 @@ typedef struct dv_table_plan
 	bool		counted;		/* the number of its rows is known */
 	bool		written;		/* the statement writes the table, so all rows must be read before
 								 * the first one is written */
+	bool		joins_refused;	/* the service has refused some joins to this session */
 	double		fetched;		/* rows that the service sends */
 	dv_costs	costs;
 	double		row_bytes;		/* what the service sends for a row */
