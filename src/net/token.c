@@ -44,7 +44,7 @@
 struct dv_bearer
 {
 	char	   *value;
-	int			carriers;		/* requests that carry it and have not been settled */
+	int			carriers;		/* requests that carry it and whose answers have not told its fate */
 	bool		current;		/* it is the token's current bearer */
 	bool		worked;			/* a request that carried it was accepted */
 	bool		refused;
