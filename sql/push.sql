@@ -158,13 +158,8 @@ RESET dataverse_fdw.on_error;
 SELECT count(*) FROM push_dv.log WHERE lastname = 'noted';
 DELETE FROM push_dv.log WHERE lastname = 'noted';
 DROP TRIGGER note ON push_dv.new_meter;
-DO $$
-DECLARE
-  plan jsonb := '{"foreign_oid": 1, "operation": "upsert", "key": "a", "own": true, "by_id": true, "pairs": false}';
-BEGIN
-  PERFORM dataverse.push_run(plan, 'SELECT ''{}''::bigint[]', true, 'pg_catalog', 1, 1, NULL, dataverse.push_settings(plan, 'continue', 3));
-  RAISE INFO 'left over: "%" "%"', current_setting('dataverse_fdw.insert_mode'), current_setting('dataverse_fdw.run_settings');
-END $$;
+SELECT name, current_setting(name) AS left_over
+FROM unnest('{search_path, enable_seqscan, enable_mergejoin, enable_nestloop, dataverse_fdw.run_settings, dataverse_fdw.guard, transaction_isolation}'::text[]) AS name;
 
 RESET search_path;
 DELETE FROM dataverse.run_log WHERE push IS NOT NULL;

@@ -83,4 +83,4 @@ AS $$
 $$;
 
 COMMENT ON FUNCTION dataverse.run_settings(oid, jsonb) IS
-  'how a statement writes a foreign table; for dataverse.push(), sync(), and retry_rejects()';
+  'how a statement writes a foreign table; for dataverse.sync() and retry_rejects()';

@@ -153,7 +153,7 @@ COMMENT ON FUNCTION dataverse.push_check_key(regclass, jsonb, text[]) IS
   'refuses columns that are not an alternate key; for dataverse.push()';
 
 -- Returns the statements of a push: $1 and $2 are the numbers before the first and
--- of the last row, $3 selects among them.  Statements that write run with the
+-- of the last row, $3 selects among them, by their numbers or ids.  Statements that write run with the
 -- caller's search path, which triggers may expect, so names and operators are
 -- qualified.
 --
@@ -163,8 +163,11 @@ COMMENT ON FUNCTION dataverse.push_check_key(regclass, jsonb, text[]) IS
 -- row belongs to no other one.  A row with a supplied id is ours if it has changed
 -- since the push began, and has the values that were to be sent.
 CREATE FUNCTION dataverse.push_statements(
-  foreign_table regclass, staging regclass, operation text, key text[], version_before bigint, staged_at timestamptz)
-RETURNS jsonb
+  foreign_table regclass, staging regclass, operation text, key text[], version_before bigint, staged_at timestamptz,
+  OUT send text, OUT send_these text, OUT send_returning text, OUT "all" text, OUT firsts text, OUT existing text, OUT ours text,
+  OUT with_ids text, OUT number_ids text, OUT duplicate text, OUT version text, OUT "match" text, OUT upsert_key text, OUT id_column text,
+  OUT is_own boolean, OUT is_given boolean, OUT by_id boolean, OUT pairs boolean)
+RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -174,23 +177,26 @@ DECLARE
     WHERE a.attrelid = staging AND a.attnum > 0 AND NOT a.attisdropped AND a.attname NOT IN ('row number', 'own id') ORDER BY a.attnum);
   own CONSTANT boolean := NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = staging AND a.attname = 'own id');
   info CONSTANT jsonb := dataverse.push_info(foreign_table, operation, key, columns);
-  match CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(info -> 'match'));
-  pairs CONSTANT boolean := info ->> 'pairs';
+  keys CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(info -> 'match'));
   span CONSTANT text := 's."row number" OPERATOR(pg_catalog.>) $1 AND s."row number" OPERATOR(pg_catalog.<=) $2';
   these CONSTANT text := ' AND s."row number" OPERATOR(pg_catalog.=) ANY ($3)';
   source CONSTANT text := format('ONLY %s AS s', staging);
   names text := (SELECT string_agg(quote_ident(c), ', ' ORDER BY i) FROM unnest(columns) WITH ORDINALITY AS u (c, i));
   inputs text := (SELECT string_agg('s.' || quote_ident(c), ', ' ORDER BY i) FROM unnest(columns) WITH ORDINALITY AS u (c, i));
   sets text := (SELECT string_agg(format('%1$I = s.%1$I', c), ', ' ORDER BY i) FROM unnest(columns) WITH ORDINALITY AS u (c, i)
-                WHERE c <> ALL (match));
-  matched text := (SELECT string_agg(format('t.%1$I OPERATOR(pg_catalog.=) s.%1$I', c), ' AND ') FROM unnest(match) AS c);
+                WHERE c <> ALL (keys));
+  matched text := (SELECT string_agg(format('t.%1$I OPERATOR(pg_catalog.=) s.%1$I', c), ' AND ') FROM unnest(keys) AS c);
   -- in a list, so that they are requested together
   listed text := format('t.%1$I OPERATOR(pg_catalog.=) ANY (ARRAY(SELECT s.%1$I FROM %2$s WHERE %3$s%4$s))',
-                        match[1], source, span, these);
+                        keys[1], source, span, these);
   same text;
-  ours text;
-  send text;
+  is_ours text;
 BEGIN
+  by_id := info ->> 'by_id';
+  pairs := info ->> 'pairs';
+  id_column := info ->> 'id_column';
+  is_given := NOT own;
+  is_own := own AND operation = 'insert' AND NOT pairs;
   SELECT string_agg(CASE
       WHEN a.attcollation <> 0 THEN
         format('nullif(t.%1$I COLLATE "C", '''') IS NOT DISTINCT FROM nullif(s.%1$I COLLATE "C", '''')', a.attname)
@@ -210,14 +216,14 @@ BEGIN
       ELSE format('t.%1$I::text IS NOT DISTINCT FROM s.%1$I::text', a.attname) END, ' AND ')
   INTO same
   FROM pg_attribute AS a
-  WHERE a.attrelid = foreign_table AND a.attname = ANY (columns) AND a.attname <> ALL (match);
+  WHERE a.attrelid = foreign_table AND a.attname = ANY (columns) AND a.attname <> ALL (keys);
   same := coalesce(same, 'true');
   IF operation <> 'insert' THEN
-    ours := same;
+    is_ours := same;
   ELSIF own OR pairs THEN
-    ours := 'true';
+    is_ours := 'true';
   ELSE
-    ours := format('(s."own id" OR %s AND %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
+    is_ours := format('(s."own id" OR %s AND %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
                    ' AND e."row number" < s."row number"))',
       CASE
         WHEN version_before IS NOT NULL THEN format('t.%I > %s', info ->> 'version_column', version_before)
@@ -225,64 +231,67 @@ BEGIN
                        AND a.atttypid = 'timestamptz'::regtype) THEN
           format('t.createdon >= timestamptz %L', staged_at - interval '5 minutes')
         ELSE 'true' END,
-      same, staging, info ->> 'id_column');
+      same, staging, id_column);
   END IF;
   send := CASE operation
     WHEN 'update' THEN format('UPDATE ONLY %s AS t SET %s FROM %s WHERE %s AND %s', foreign_table, sets, source, matched, span)
     WHEN 'delete' THEN format('DELETE FROM ONLY %s AS t USING %s WHERE %s AND %s', foreign_table, source, matched, span)
     ELSE format('INSERT INTO %s (%s) SELECT %s FROM %s WHERE %s', foreign_table, names, inputs, source, span) END;
   -- rows that are not identified by their ids have to be read, many at once
-  IF operation IN ('update', 'delete') AND NOT (info ->> 'by_id')::boolean AND NOT pairs THEN
+  IF operation IN ('update', 'delete') AND NOT by_id AND NOT pairs THEN
     send := send || ' AND ' || replace(listed, these, '');
   END IF;
-  RETURN info || jsonb_build_object(
-    'send', send || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END,
-    'send_these', send || these || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END,
-    'with_ids', format('SELECT array_agg(s."row number") FROM %s WHERE %s AND s.%I = ANY ($3)', source, span, info ->> 'id_column'),
-    'all', format('SELECT array_agg(s."row number") FROM %s WHERE %s', source, span),
-    'existing', format('SELECT array_agg(s."row number") FROM ONLY %s AS t, %s WHERE %s AND %s AND %s%s',
-                       foreign_table, source, listed, matched, span, these),
-    'ours', format('SELECT array_agg(s."row number") FROM ONLY %s AS t, %s WHERE %s AND %s AND %s%s AND %s',
-                   foreign_table, source, listed, matched, span, these, ours),
-    'firsts', format('SELECT array_agg(s."row number") FROM %s WHERE %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
-                     ' AND e."row number" < s."row number")', source, span, staging, info ->> 'id_column'),
-    'send_returning', format('WITH w AS (%s%s ORDER BY s."row number" RETURNING %4$I) SELECT pg_catalog.array_agg(s."row number")'
-                             ' FROM w AS t, %3$s WHERE t.%4$I OPERATOR(pg_catalog.=) s.%4$I AND %5$s%2$s',
-                             send, these, source, info ->> 'id_column', span),
-    'own', own AND operation = 'insert' AND NOT pairs, 'given', NOT own, 'has_id', info ->> 'id_column' = ANY (columns),
-    'foreign_table', foreign_table::text, 'foreign_oid', foreign_table::oid::bigint,
-    'operation', operation, 'key', CASE WHEN operation = 'upsert' AND NOT (info ->> 'by_id')::boolean AND key <> '{}' THEN
-      (SELECT string_agg(quote_ident(k), ', ' ORDER BY i) FROM unnest(key) WITH ORDINALITY AS u (k, i)) END);
+  send_these := send || these || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END;
+  send_returning := format('WITH w AS (%s%s ORDER BY s."row number" RETURNING %4$I) SELECT pg_catalog.array_agg(s."row number")'
+                           ' FROM w AS t, %3$s WHERE t.%4$I OPERATOR(pg_catalog.=) s.%4$I AND %5$s%2$s', send, these, source, id_column, span);
+  send := send || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END;
+  "all" := format('SELECT array_agg(s."row number") FROM %s WHERE %s', source, span);
+  firsts := format('SELECT array_agg(s."row number") FROM %s WHERE %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
+                   ' AND e."row number" < s."row number")', source, span, staging, id_column);
+  existing := format('SELECT array_agg(s."row number") FROM ONLY %s AS t, %s WHERE %s AND %s AND %s%s',
+                     foreign_table, source, listed, matched, span, these);
+  ours := format('SELECT array_agg(s."row number") FROM ONLY %s AS t, %s WHERE %s AND %s AND %s%s AND %s',
+                 foreign_table, source, listed, matched, span, these, is_ours);
+  with_ids := format('SELECT array_agg(s."row number") FROM %s WHERE %s AND s.%I = ANY ($3)', source, span, id_column);
+  IF id_column = ANY (columns) THEN
+    number_ids := format('SELECT array_agg(v.n ORDER BY v.i) FROM (SELECT u.i, max(s."row number") AS n FROM unnest($3) WITH ORDINALITY AS u (id, i)'
+                         ' LEFT JOIN %s ON s.%I = u.id AND %s GROUP BY u.i) AS v', source, id_column, span);
+  END IF;
+  "match" := (SELECT string_agg(quote_ident(m), ', ') FROM unnest(keys) AS m);
+  -- After a crash, the last one would be unknown.  Dataverse finds a row by a key without regard
+  -- to case and to trailing spaces, while rows to be updated are looked up in PostgreSQL.
+  IF operation IN ('update', 'upsert') THEN
+    SELECT format('SELECT concat_ws('', '', %1$s) FROM ONLY %2$s AS s WHERE num_nonnulls(%3$s) = %4$s GROUP BY %5$s HAVING count(*) > 1 LIMIT 1',
+                  string_agg(format('min(s.%I::text)', m), ', ' ORDER BY i), staging, string_agg(format('s.%I', m), ', ' ORDER BY i), count(*),
+                  string_agg(format(CASE WHEN operation = 'upsert' AND t.typcategory = 'S' THEN 'lower(rtrim(s.%I) COLLATE "default")' ELSE 's.%I' END, m), ', '
+                             ORDER BY i))
+    INTO duplicate
+    FROM unnest(keys) WITH ORDINALITY AS u (m, i)
+      JOIN pg_attribute AS a ON a.attrelid = staging AND a.attname = m JOIN pg_type AS t ON t.oid = a.atttypid;
+  END IF;
+  IF NOT own AND info ->> 'version_column' IS NOT NULL AND NOT (info ->> 'elastic')::boolean THEN
+    version := format('SELECT ARRAY(SELECT coalesce(t.%1$I, 0) FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info ->> 'version_column', foreign_table);
+  END IF;
+  IF operation = 'upsert' AND NOT by_id AND key <> '{}' THEN
+    upsert_key := (SELECT string_agg(quote_ident(k), ', ' ORDER BY i) FROM unnest(key) WITH ORDINALITY AS u (k, i));
+  END IF;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
   'the statements of a push; for dataverse.push()';
 
--- How a statement of a push writes, for push_run().
-CREATE FUNCTION dataverse.push_settings(plan jsonb, on_error text, max_errors bigint, insert_mode text DEFAULT NULL)
-RETURNS jsonb
-LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT jsonb_build_object(
-    'insert_mode', coalesce($4, CASE $1 ->> 'operation' WHEN 'upsert' THEN 'upsert' ELSE 'create' END),
-    'upsert_key', coalesce($1 ->> 'key', ''), 'ids_made', $1 -> 'own', 'on_error', $2, 'max_errors', coalesce($3::text, ''))
-$$;
-
-COMMENT ON FUNCTION dataverse.push_settings(jsonb, text, bigint, text) IS
-  'how a statement writes; for dataverse.push()';
-
--- Runs the query, and keeps its rows in a new table.  The table is created in the
--- first schema of the caller's search path in which the caller can create tables,
--- since owners of schemas in the path are trusted anyway.  No other role gets
--- rights to the table, not even by default privileges.
+-- Creates the table for the rows of a query, and returns the statement that runs the
+-- query and stores its rows.  The table is created in the first schema of the caller's
+-- search path in which the caller can create tables, since owners of schemas in the
+-- path are trusted anyway.  No other role gets rights to the table, not even by default
+-- privileges.
 --
 -- The types are those of the foreign table, so that unsuitable values are refused
 -- before anything is sent.
-CREATE FUNCTION dataverse.push_stage(
-  name text, foreign_table regclass, query text, operation text, key text[], schemas name[], path text)
-RETURNS jsonb
+CREATE FUNCTION dataverse.push_table(
+  name text, foreign_table regclass, query text, operation text, key text[], schemas name[], path text, OUT staging text, OUT fill text)
+RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -292,17 +301,12 @@ DECLARE
     SELECT n.nspname FROM unnest(schemas) WITH ORDINALITY AS u (s, i) JOIN pg_namespace AS n ON n.nspname = u.s
     WHERE has_schema_privilege(n.oid, 'CREATE') AND n.oid <> pg_my_temp_schema() AND NOT starts_with(n.nspname, 'pg_')
     ORDER BY u.i LIMIT 1);
-  staging text;
   columns text[];
   types oid[];
   info jsonb;
-  plan jsonb;
   id text;
   made boolean;
   grantee text;
-  n bigint;
-  example text;
-  version bigint;
 BEGIN
   IF schema IS NULL THEN
     RAISE EXCEPTION USING
@@ -311,9 +315,6 @@ BEGIN
       hint = format('Create a schema, or ask an administrator to create one: CREATE SCHEMA AUTHORIZATION %I;', current_user);
   END IF;
   staging := format('%I.%I', schema, name);
-  -- values of its types are made before any row is sent
-  PERFORM dataverse.hold(foreign_table::text, foreign_table);
-
   PERFORM set_config('search_path', path, true);
   BEGIN
     EXECUTE pg_catalog.format('CREATE TABLE %s AS SELECT q.* FROM %s WITH NO DATA', staging, body);
@@ -352,11 +353,7 @@ BEGIN
     EXECUTE format('REVOKE ALL ON TABLE %s FROM %s CASCADE', staging, grantee);
   END LOOP;
 
-  -- columns that cannot be written at all are found before the query runs
-  plan := dataverse.push_statements(foreign_table, to_regclass(staging), operation, key, NULL, clock_timestamp());
-  PERFORM dataverse.push_run(plan, 'EXPLAIN ' || (plan ->> 'send'), false, path, 0, 0, NULL, dataverse.push_settings(plan, 'abort', NULL));
-
-  query := (
+  fill := (
     SELECT format('INSERT INTO %s SELECT pg_catalog.row_number() OVER ()%s%s, %s FROM %s', staging,
                   CASE WHEN made AND id = ANY (columns) THEN format(', q.%I IS NULL', id) END,
                   CASE WHEN made AND id <> ALL (columns) THEN ', dataverse.new_id()' END,
@@ -368,290 +365,8 @@ BEGIN
                     ELSE format('q.%I', c) END, ', ' ORDER BY u.i), body)
     FROM unnest(columns, types) WITH ORDINALITY AS u (c, t, i)
       JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = u.c JOIN pg_type AS f ON f.oid = a.atttypid);
-  PERFORM set_config('search_path', path, true);
-  EXECUTE query;
-  GET DIAGNOSTICS n = ROW_COUNT;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  -- The rows are stored in the order of their numbers.  Sorting them for a B-tree would take
-  -- memory and time for each of them.
-  EXECUTE format('CREATE INDEX ON %s USING brin ("row number" pg_catalog.int8_minmax_ops) WITH (pages_per_range = 16)', staging);
-  -- plans depend on the number of rows in a chunk
-  EXECUTE format('ANALYZE %s ("row number")', staging);
-
-  -- After a crash, the last one would be unknown.  Dataverse finds a row by a key without regard
-  -- to case and to trailing spaces, while rows to be updated are looked up in PostgreSQL.
-  IF operation IN ('update', 'upsert') THEN
-    EXECUTE (
-      SELECT format('SELECT concat_ws('', '', %1$s) FROM ONLY %2$s AS s WHERE num_nonnulls(%3$s) = %4$s GROUP BY %5$s HAVING count(*) > 1 LIMIT 1',
-                    string_agg(format('min(s.%I::text)', m), ', ' ORDER BY i), staging, string_agg(format('s.%I', m), ', ' ORDER BY i), count(*),
-                    string_agg(format(CASE WHEN operation = 'upsert' AND t.typcategory = 'S' THEN 'lower(rtrim(s.%I) COLLATE "default")' ELSE 's.%I' END, m), ', '
-                               ORDER BY i))
-      FROM jsonb_array_elements_text(info -> 'match') WITH ORDINALITY AS u (m, i)
-        JOIN pg_attribute AS a ON a.attrelid = to_regclass(staging) AND a.attname = m JOIN pg_type AS t ON t.oid = a.atttypid) INTO example;
-    IF example IS NOT NULL THEN
-      RAISE EXCEPTION USING
-        errcode = 'cardinality_violation', message = format('the query returns several rows for the same row of foreign table %s', foreign_table),
-        detail = format('One of them is (%s).', example),
-        hint = format('Return only one row for each of them, for example with DISTINCT ON (%s).',
-                      (SELECT string_agg(quote_ident(m), ', ') FROM jsonb_array_elements_text(info -> 'match') AS m));
-    END IF;
-  END IF;
-  IF n > 0 AND made AND id = ANY (columns) AND info ->> 'version_column' IS NOT NULL AND NOT (info ->> 'elastic')::boolean THEN
-    version := coalesce((dataverse.push_look(
-      plan, format('SELECT ARRAY(SELECT t.%1$I FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info ->> 'version_column', foreign_table),
-      0, 0, NULL))[1], 0);
-  END IF;
-  RETURN jsonb_build_object('staging', staging, 'staged_as', to_regclass(staging)::oid::bigint, 'staged_at', clock_timestamp(), 'rows', n,
-                            'source', dataverse.pull_source_address(foreign_table), 'version_before', version);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_stage(text, regclass, text, text, text[], name[], text) IS
-  'runs the query of a push, and stores its rows; for dataverse.push()';
-
--- Returns a plan of statements for the staged rows, which are staged now if
--- necessary.  Rows up to number "doubt" may have been sent.
-CREATE FUNCTION dataverse.push_prepare(
-  push bigint, run bigint, foreign_table regclass, query text, operation text, key text[], schemas name[], path text, chunk integer)
-RETURNS jsonb
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  state dataverse.push_states := dataverse.push_get(push);
-  resumed CONSTANT boolean := state.staging IS NOT NULL;
-  staged jsonb;
-  staging regclass;
-  n bigint;
-BEGIN
-  IF NOT resumed THEN
-    staged := dataverse.push_stage(format('dataverse_push_%s_%s', push, substr(gen_random_uuid()::text, 1, 8)), foreign_table, query,
-                                   operation, key, schemas, path);
-    state := dataverse.push_set(push, staged || jsonb_build_object('marked', least(chunk, (staged ->> 'rows')::bigint)));
-    PERFORM dataverse.run_add(run, 'stage', jsonb_build_object('rows_read', state.rows));
-  END IF;
-  staging := dataverse.push_staging(state);
-  IF resumed AND (staging IS NULL OR staging <> state.staged_as) THEN
-    -- the rows were restored from a dump, so the rows sent since then are unknown
-    IF staging IS NOT NULL THEN
-      EXECUTE format('SELECT count(*) FROM ONLY %s', staging) INTO n;
-    END IF;
-    IF n IS DISTINCT FROM state.rows THEN
-      RAISE EXCEPTION USING
-        errcode = 'object_not_in_prerequisite_state',
-        message = format('the rows of push %s are lost: table %s no longer contains them', push, state.staging),
-        detail = format('The query was run at %s and returned %s.  %s in Dataverse, and %s more may be.', state.staged_at,
-                        dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN '1 of them is' ELSE state.done || ' of them are' END, state.marked - state.done),
-        hint = format('Find out which rows have to be sent.  Then abandon this push: SELECT dataverse.forget_push(%s);', push);
-    END IF;
-    state := dataverse.push_set(push, jsonb_build_object('staged_as', staging::oid::bigint, 'marked', state.rows));
-  END IF;
-  IF resumed AND state.source <> dataverse.pull_source_address(foreign_table) THEN
-    RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state',
-      message = format('push %s was started to %s, but the server of the foreign table is now %s', push, state.source,
-                       dataverse.pull_source_address(foreign_table)),
-      detail = format('%s of its %s rows were sent to the former address, and %s more may have been.', state.done, state.rows, state.marked - state.done),
-      hint = format('Restore the server''s URL, or abandon this push, so that the next call sends all rows: SELECT dataverse.forget_push(%s);', push);
-  END IF;
-  IF resumed THEN
-    RAISE NOTICE 'continuing the push started at %: % of % % done',
-      date_trunc('second', state.opened_at), state.done, dataverse.run_count(state.rows, 'row'), CASE state.done WHEN 1 THEN 'is' ELSE 'are' END;
-  END IF;
-  RETURN dataverse.push_statements(foreign_table, staging, operation, key, state.version_before, state.staged_at)
-    || jsonb_build_object('doubt', CASE WHEN resumed THEN state.marked ELSE 0 END, 'resumed', resumed);
-END
-$$;
-
-COMMENT ON FUNCTION dataverse.push_prepare(bigint, bigint, regclass, text, text, text[], name[], text, integer) IS
-  'runs the query of a push, or finds its stored rows; for dataverse.push()';
-
--- Runs a statement for rows of a chunk as the caller would, and returns the number of
--- rows that it has written, or the numbers that it returns.  Its plan follows the
--- order of the rows and requests nothing that is given.  If only the ids of the
--- written rows are needed, a nested loop provides them.  If rows have to be read for
--- more, requesting each of them may take too long, so other joins remain possible.
-CREATE FUNCTION dataverse.push_run(
-  plan jsonb, statement text, "returning" boolean, path text, first bigint, last bigint, these bigint[], settings jsonb,
-  OUT n bigint, OUT numbers bigint[])
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-SET dataverse_fdw.guard = superusers
-SET dataverse_fdw.run_settings = ''
-SET enable_seqscan = off
-SET enable_bitmapscan = on
-SET enable_mergejoin = off
-SET enable_hashjoin = on
-SET enable_nestloop = on
-SET jit = off
-AS $$
-BEGIN
-  n := 0;
-  numbers := '{}';
-  IF these = '{}' THEN
-    RETURN;
-  END IF;
-  IF "returning" OR NOT (plan ->> 'by_id')::boolean AND NOT (plan ->> 'pairs')::boolean THEN
-    SET LOCAL enable_nestloop = off;
-  END IF;
-  PERFORM set_config('dataverse_fdw.run_settings', dataverse.run_settings((plan ->> 'foreign_oid')::oid, settings), true);
-  PERFORM set_config('search_path', path, true);
-  IF "returning" THEN
-    EXECUTE statement INTO numbers USING first, last, these;
-  ELSE
-    EXECUTE statement USING first, last, these;
-    GET DIAGNOSTICS n = ROW_COUNT;
-  END IF;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-END
-$$;
-
-COMMENT ON FUNCTION dataverse.push_run(jsonb, text, boolean, text, bigint, bigint, bigint[], jsonb) IS
-  'runs a statement that sends rows or looks for them; for dataverse.push()';
-
--- Returns the numbers of the rows of a chunk that a query returns.  For queries that
--- only read, the search path pg_catalog suffices.
-CREATE FUNCTION dataverse.push_look(plan jsonb, query text, first bigint, last bigint, these bigint[])
-RETURNS bigint[]
-LANGUAGE sql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce((dataverse.push_run($1, $2, true, 'pg_catalog, pg_temp', $3, $4, $5, '{}')).numbers, '{}') $$;
-
-COMMENT ON FUNCTION dataverse.push_look(jsonb, text, bigint, bigint, bigint[]) IS
-  'finds out which rows exist, or which were written; for dataverse.push()';
-
-CREATE FUNCTION dataverse.push_minus(a bigint[], b bigint[])
-RETURNS bigint[]
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT ARRAY(SELECT unnest($1) EXCEPT SELECT unnest($2) ORDER BY 1) $$;
-
-COMMENT ON FUNCTION dataverse.push_minus(bigint[], bigint[]) IS
-  'the numbers in one array that are not in the other; for dataverse.push()';
-
--- Sends those rows of a chunk that may have been sent before, but were not.
-CREATE FUNCTION dataverse.push_again(
-  plan jsonb, path text, first bigint, last bigint, on_error text, max_errors bigint, OUT tried bigint, OUT sent bigint)
-RETURNS record
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  operation CONSTANT text := plan ->> 'operation';
-  everything CONSTANT bigint[] := dataverse.push_look(plan, plan ->> 'all', first, last, NULL);
-  -- among rows with the same id, only the first one can have been created
-  fit CONSTANT bigint[] := CASE WHEN (plan ->> 'given')::boolean THEN dataverse.push_look(plan, plan ->> 'firsts', first, last, NULL)
-                           ELSE everything END;
-  there bigint[] := dataverse.push_look(plan, plan ->> CASE WHEN operation IN ('insert', 'delete') THEN 'existing' ELSE 'ours' END,
-                                        first, last, fit);
-  rest CONSTANT bigint[] := dataverse.push_minus(fit, there);
-  last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
-  settings jsonb;
-  filed uuid[];
-  written bigint[];
-  others bigint[];
-BEGIN
-  tried := cardinality(CASE operation WHEN 'delete' THEN there ELSE rest END);
-  IF operation <> 'insert' OR (plan ->> 'pairs')::boolean THEN
-    sent := (dataverse.push_run(plan, plan ->> 'send_these', false, path, first, last, CASE operation WHEN 'delete' THEN there ELSE rest END,
-                                dataverse.push_settings(plan, on_error, max_errors))).n;
-    RETURN;
-  END IF;
-  -- a late request of the lost session may create these rows meanwhile
-  settings := dataverse.push_settings(plan, on_error, max_errors, 'ignore_duplicates');
-  IF (plan ->> 'given')::boolean THEN
-    written := coalesce((dataverse.push_run(plan, plan ->> 'send_returning', true, path, first, last, rest, settings)).numbers, '{}');
-    sent := cardinality(written);
-  ELSE
-    written := '{}';
-    sent := (dataverse.push_run(plan, plan ->> 'send_these', false, path, first, last, rest, settings)).n;
-    IF sent = cardinality(rest) THEN
-      RETURN;
-    END IF;
-  END IF;
-  filed := ARRAY(SELECT r.row_id FROM dataverse.own_rejects AS r WHERE r.id > last_reject AND r.pid = pg_backend_pid());
-  EXECUTE plan ->> 'with_ids' INTO others USING first, last, filed;
-  others := dataverse.push_minus(dataverse.push_minus(rest, written), coalesce(others, '{}'));
-  -- rows that have not been written exist by now, or are duplicates in another column
-  there := there || dataverse.push_look(plan, plan ->> 'existing', first, last, others);
-  others := dataverse.push_minus(others, there);
-  IF (plan ->> 'given')::boolean THEN
-    written := dataverse.push_minus(there, dataverse.push_look(plan, plan ->> 'ours', first, last, there))
-      || dataverse.push_minus(everything, fit);
-    tried := tried + cardinality(written);
-    others := others || written;
-  END IF;
-  -- existing rows that are not ours are refused like any other duplicate
-  sent := sent + (dataverse.push_run(plan, plan ->> 'send_these', false, path, first, last, others, dataverse.push_settings(
-    plan, on_error, CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - cardinality(filed), 0) END))).n;
-END
-$$;
-
-COMMENT ON FUNCTION dataverse.push_again(jsonb, text, bigint, bigint, text, bigint) IS
-  'sends those rows of a chunk that were not sent before; for dataverse.push()';
-
--- Sends the next chunk, which is then committed together with the mark that the one
--- after it may be sent.  Returns false when all rows are done: then the push is
--- removed.
-CREATE FUNCTION dataverse.push_step(
-  push bigint, run bigint, plan jsonb, path text, chunk integer, on_error text, max_errors integer)
-RETURNS boolean
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  state dataverse.push_states := dataverse.push_get(push);
-  staging CONSTANT regclass := dataverse.push_staging(state);
-  operation CONSTANT text := plan ->> 'operation';
-  in_doubt CONSTANT boolean := state.done < (plan ->> 'doubt')::bigint;
-  last CONSTANT bigint := least(state.done + chunk, CASE WHEN in_doubt THEN (plan ->> 'doubt')::bigint ELSE state.rows END);
-  errors_left CONSTANT bigint := CASE WHEN max_errors IS NOT NULL THEN greatest(max_errors - state.rejected, 0) END;
-  begun CONSTANT timestamptz := clock_timestamp();
-  refused record;
-  tried bigint := last - state.done;
-  sent bigint := 0;
-  numbers bigint[];
-BEGIN
-  IF staging IS NULL OR staging <> state.staged_as THEN
-    RAISE EXCEPTION USING
-      errcode = 'undefined_table', message = format('table %s with the rows to be pushed no longer exists', state.staging),
-      hint = format('Find out which rows have to be sent.  Then abandon this push: SELECT dataverse.forget_push(%s);', push);
-  END IF;
-  PERFORM dataverse.hold(plan ->> 'foreign_table', (plan ->> 'foreign_oid')::oid);
-  IF in_doubt THEN
-    SELECT a.tried, a.sent INTO tried, sent
-    FROM dataverse.push_again(plan, path, state.done, last, on_error, errors_left) AS a;
-  ELSIF state.rows > 0 THEN
-    sent := (dataverse.push_run(plan, plan ->> 'send', false, path, state.done, last, NULL,
-                                dataverse.push_settings(plan, on_error, errors_left))).n;
-  END IF;
-  SELECT array_agg(r.id ORDER BY r.id) AS ids, array_agg(r.row_id ORDER BY r.id) AS row_ids, count(*) AS n INTO refused
-  FROM dataverse.own_rejects AS r
-  WHERE on_error = 'continue' AND r.pid = pg_backend_pid() AND r.at >= begun;
-  IF refused.n > 0 THEN
-    IF (plan ->> 'has_id')::boolean AND (in_doubt OR operation IN ('update', 'delete')) THEN
-      EXECUTE format('SELECT array_agg(v.n ORDER BY v.i) FROM (SELECT u.i, max(s."row number") AS n FROM unnest($3) WITH ORDINALITY AS u (id, i)'
-                     ' LEFT JOIN ONLY %s AS s ON s.%I = u.id AND s."row number" > $1 AND s."row number" <= $2 GROUP BY u.i) AS v',
-                     staging, plan ->> 'id_column')
-      INTO numbers USING state.done, last, refused.row_ids;
-    END IF;
-    PERFORM dataverse.push_number_rejects(refused.ids, numbers, state.done);
-  END IF;
-  PERFORM dataverse.run_add(run, 'send', jsonb_build_object(
-    'sent', sent, 'rejected', refused.n,
-    'unchanged', last - state.done - tried + CASE WHEN operation IN ('update', 'delete') THEN 0 ELSE tried - sent - refused.n END,
-    'missing', CASE WHEN operation IN ('update', 'delete') THEN tried - sent - refused.n END));
-  IF last < state.rows THEN
-    PERFORM dataverse.push_set(push, jsonb_build_object(
-      'done', last, 'marked', greatest(state.marked, least(last + chunk, state.rows)), 'sent', state.sent + sent,
-      'rejected', state.rejected + refused.n));
-    RETURN true;
-  END IF;
-  EXECUTE format('DROP TABLE %s', staging);
-  PERFORM dataverse.push_close(push);
-  RETURN false;
-END
-$$;
-
-COMMENT ON FUNCTION dataverse.push_step(bigint, bigint, jsonb, text, integer, text, integer) IS
-  'sends the next chunk, which dataverse.push() then commits';
+COMMENT ON FUNCTION dataverse.push_table(text, regclass, text, text, text[], name[], text) IS
+  'creates the table for the rows of a push; for dataverse.push()';

@@ -24,17 +24,8 @@ AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
 COMMENT ON FUNCTION dataverse.copy_lock_key(bigint) IS
   'the second key of the lock of a copy or a push';
 
--- The run of a push belongs to the role that pushes.
-CREATE FUNCTION dataverse.run_owner(run dataverse.run_log)
-RETURNS oid
-LANGUAGE sql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT dataverse.role_or_superuser((run).role_oid) $$;
-
-COMMENT ON FUNCTION dataverse.run_owner(dataverse.run_log) IS
-  'the role that a run of dataverse.push() belongs to';
-
--- The run of a forgotten copy does not exist any more, and cannot be changed.
+-- The run of a forgotten copy does not exist any more, and cannot be changed.  Those of
+-- pushes are changed by src/sync/state.c.
 CREATE FUNCTION dataverse.run_check(run bigint)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
@@ -46,14 +37,14 @@ BEGIN
   SELECT r.* INTO found_run FROM dataverse.run_log AS r WHERE r.id = run;
   IF found_run.copy IS NOT NULL THEN
     PERFORM dataverse.copy_get(found_run.copy);
-  ELSIF found_run.id IS NOT NULL AND NOT pg_has_role(dataverse.caller(), dataverse.run_owner(found_run), 'USAGE') THEN
+  ELSIF found_run.id IS NOT NULL THEN
     RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = format('permission denied for run %s', run);
   END IF;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_check(bigint) IS
-  'raises an error for runs of other roles; for dataverse.pull() and push()';
+  'raises an error for runs of other roles; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.run_count(n bigint, noun text)
 RETURNS text
@@ -70,7 +61,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_requests';
 
 COMMENT ON FUNCTION dataverse.run_requests(boolean) IS
-  'counts of this session''s requests since the last call with true; for dataverse.runs';
+  'counts of this session''s requests since the last call with true; for dataverse.pull() and sync()';
 
 CREATE FUNCTION dataverse.run_lock(class integer, key integer, wait boolean)
 RETURNS boolean
@@ -78,7 +69,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_lock';
 
 COMMENT ON FUNCTION dataverse.run_lock(integer, integer, boolean) IS
-  'takes the lock of a run, until dataverse.run_unlock() or the rollback of a transaction; for dataverse.copy_lock() and push_lock()';
+  'takes the lock of a run, until dataverse.run_unlock() or the rollback of a transaction; for dataverse.copy_lock()';
 
 REVOKE ALL ON FUNCTION dataverse.run_lock(integer, integer, boolean) FROM PUBLIC;
 
@@ -96,30 +87,13 @@ $$;
 COMMENT ON FUNCTION dataverse.copy_lock(bigint, boolean) IS
   'takes the lock of a copy, or returns false; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.push_lock(push bigint, wait boolean)
-RETURNS boolean
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  -- another role must not obtain the lock of a future push
-  IF (dataverse.push_get(push)).id IS NULL THEN
-    RETURN true;
-  END IF;
-  RETURN dataverse.run_lock(dataverse.push_lock_class(), dataverse.copy_lock_key(push), coalesce(wait, false));
-END
-$$;
-
-COMMENT ON FUNCTION dataverse.push_lock(bigint, boolean) IS
-  'takes the lock of a push, or returns false; for dataverse.push()';
-
 CREATE FUNCTION dataverse.run_unlock()
 RETURNS boolean
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
 
 COMMENT ON FUNCTION dataverse.run_unlock() IS
-  'releases the lock of dataverse.run_lock(); for dataverse.pull() and push()';
+  'releases the lock of dataverse.run_lock(); for dataverse.pull()';
 
 -- Returns true if a run continues after an error with this constraint name (src/sync/run_waits.c).
 -- It has to be called in the transaction in which the error was raised.
@@ -129,7 +103,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_waits';
 
 COMMENT ON FUNCTION dataverse.run_waits(text) IS
-  'whether a throttled run continues to wait; for dataverse.pull(), sync(), and push()';
+  'whether a throttled run continues to wait; for dataverse.pull() and sync()';
 
 CREATE FUNCTION dataverse.run_begin(copy bigint, operation text, status text)
 RETURNS bigint
@@ -191,40 +165,6 @@ $$;
 COMMENT ON FUNCTION dataverse.run_start(bigint, text, text, boolean) IS
   'takes the lock of a copy and begins a run; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse.run_begin_push(push bigint, status text)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  me CONSTANT oid := dataverse.role_oid(dataverse.caller());
-  state CONSTANT dataverse.push_states := dataverse.push_get(push);
-  begun bigint;
-BEGIN
-  -- it may have ended meanwhile
-  IF state.id IS NULL THEN
-    RETURN NULL;
-  END IF;
-  IF status = 'running' THEN
-    DELETE FROM dataverse.run_log AS r
-    WHERE r.push IS NOT NULL AND r.role_oid = me AND r.started_at < clock_timestamp() - interval '30 days';
-    UPDATE dataverse.run_log AS r
-    SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'
-    WHERE r.push = run_begin_push.push AND r.role_oid = me AND r.status = 'running';
-  END IF;
-  INSERT INTO dataverse.run_log (push, foreign_table, query, operation, role, status, ended_at, phase)
-  VALUES (run_begin_push.push, state.foreign_table, state.query, 'push', dataverse.caller(),
-          run_begin_push.status, CASE WHEN run_begin_push.status <> 'running' THEN clock_timestamp() END,
-          CASE WHEN run_begin_push.status = 'running' THEN 'stage' END)
-  RETURNING id INTO begun;
-  PERFORM dataverse.run_requests(true);
-  RETURN begun;
-END
-$$;
-
-COMMENT ON FUNCTION dataverse.run_begin_push(bigint, text) IS
-  'records the start of a run; for dataverse.push()';
-
 CREATE FUNCTION dataverse.run_add(run bigint, phase text, counts jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -248,7 +188,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_add(bigint, text, jsonb) IS
-  'adds to the counts of a run; for dataverse.pull() and push()';
+  'adds to the counts of a run; for dataverse.pull() and sync()';
 
 -- Adds a remark to a run, which may still succeed.
 CREATE FUNCTION dataverse.run_note(run bigint, sqlstate text, error text)
@@ -288,7 +228,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse.run_end(bigint, text, text, text) IS
-  'records the end of a run; for dataverse.pull() and push()';
+  'records the end of a run; for dataverse.pull() and sync()';
 
 -- Row security is not used, so that pg_dump can read the tables; see dataverse.rejects.
 CREATE VIEW dataverse.runs WITH (security_barrier) AS
@@ -306,7 +246,7 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
          r.conflicts, r.requests, r.throttles, r.time_waited, r.sqlstate, r.error
   FROM dataverse.run_log AS r LEFT JOIN dataverse.copies AS c ON c.id = r.copy
   WHERE (r.push IS NOT NULL OR c.id IS NOT NULL)
-    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.run_owner(r) ELSE dataverse.copy_owner(c) END, 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
+    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.role_or_superuser(r.role_oid) ELSE dataverse.copy_owner(c) END, 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.runs IS
   'a row for each run of dataverse.pull(), sync(), and push(): its results and its final status';

@@ -52,10 +52,8 @@
 
 DV_FUNCTION(dataverse_pull_info);
 DV_FUNCTION(dataverse_read_page);
-DV_FUNCTION(dataverse_run_requests);
 DV_FUNCTION(dataverse_end_pages);
 DV_FUNCTION(dataverse_count_changes);
-DV_FUNCTION(dataverse_must_commit);
 
 /* A read under way.  Between calls, it lives in a context below that of its session. */
 typedef struct reader
@@ -491,29 +489,6 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
 
-/*
- * run_requests(restart): totals of this session's requests since the last call
- * with "restart".  They are kept in memory rather than in a table, so that
- * requests of a transaction that is rolled back count, too.
- */
-Datum
-dataverse_run_requests(PG_FUNCTION_ARGS)
-{
-	static dv_call_totals before = {0};
-	TupleDesc	tupdesc;
-	Datum		values[3];
-	bool		nulls[3] = {0};
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	if (PG_GETARG_BOOL(0))
-		before = dv_totals_of_calls;
-	values[0] = Int64GetDatum(dv_totals_of_calls.requests - before.requests);
-	values[1] = Int64GetDatum(dv_totals_of_calls.throttles - before.throttles);
-	values[2] = Int64GetDatum(dv_totals_of_calls.waited - before.waited);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
-}
-
 /* end_pages(): ends reading */
 Datum
 dataverse_end_pages(PG_FUNCTION_ARGS)
@@ -683,20 +658,4 @@ dataverse_count_changes(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	}
 	PG_RETURN_INT64(n);
-}
-
-/*
- * pull_must_commit(procedure): raises an error if a procedure that commits has been called where
- * it cannot
- */
-Datum
-dataverse_must_commit(PG_FUNCTION_ARGS)
-{
-	if (IsTransactionBlock() || IsSubTransaction() || !SPI_inside_nonatomic_context())
-		ereport(ERROR,
-				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
-				 errmsg("%s cannot run inside a transaction block or a function", text_to_cstring(PG_GETARG_TEXT_PP(0))),
-				 errdetail("It commits after each step."),
-				 errhint("Send the CALL as the only statement of its string, outside of BEGIN and COMMIT.  This also applies to jobs of pg_cron.")));
-	PG_RETURN_VOID();
 }

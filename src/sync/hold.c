@@ -61,6 +61,7 @@
 #include "compat.h"
 #include "fdw/guard.h"
 #include "fdw/relation.h"
+#include "sync/hold.h"
 
 DV_FUNCTION(dataverse_hold);
 
@@ -383,15 +384,10 @@ check_name(const char *name, Oid relid)
 				 errhint("Call it again.")));
 }
 
-/*
- * hold(name, relation): the name is qualified.  Only roles that may write to the
- * table, and could therefore lock it anyway, may call it.
- */
-Datum
-dataverse_hold(PG_FUNCTION_ARGS)
+/* The name is qualified.  The caller needs a privilege to write, and could then lock the table anyway. */
+void
+dv_hold(const char *name, Oid relid)
 {
-	const char *name = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	Oid			relid = PG_GETARG_OID(1);
 	Relation	rel;
 
 	check_name(name, relid);
@@ -406,5 +402,12 @@ dataverse_hold(PG_FUNCTION_ARGS)
 	check_name(name, relid);
 	if (dv_guard_is_up())
 		check_code(relid);
+}
+
+/* hold(name, relation) */
+Datum
+dataverse_hold(PG_FUNCTION_ARGS)
+{
+	dv_hold(text_to_cstring(PG_GETARG_TEXT_PP(0)), PG_GETARG_OID(1));
 	PG_RETURN_VOID();
 }

@@ -18,6 +18,7 @@
 
 #include "compat.h"
 #include "net/xact.h"
+#include "sync/run_lock.h"
 
 DV_FUNCTION(dataverse_run_lock);
 DV_FUNCTION(dataverse_run_unlock);
@@ -26,8 +27,11 @@ DV_FUNCTION(dataverse_run_unlock);
 static LOCKTAG held;
 static bool is_held = false;
 
-static bool
-release(void)
+/* The first key of the locks of pushes, as in the view dataverse.runs. */
+#define PUSH_LOCK_CLASS 1685483635
+
+bool
+dv_run_lock_release(void)
 {
 	if (!is_held)
 		return false;
@@ -39,7 +43,7 @@ static void
 on_xact(XactEvent event)
 {
 	if (dv_xact_is_abort(event))
-		release();
+		(void) dv_run_lock_release();
 }
 
 static dv_xact_participant xact_participant = {
@@ -47,12 +51,8 @@ static dv_xact_participant xact_participant = {
 	.on_xact = on_xact
 };
 
-/*
- * dataverse.run_lock(class, key, wait) takes the lock with these two keys.
- * Returns false if another session has it and "wait" is false.
- */
-Datum
-dataverse_run_lock(PG_FUNCTION_ARGS)
+static bool
+take(uint32 class, uint32 key, bool wait)
 {
 	LOCKTAG		tag;
 
@@ -61,19 +61,34 @@ dataverse_run_lock(PG_FUNCTION_ARGS)
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this session holds the lock of a run already")));
 	dv_xact_join(&xact_participant);
-	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, (uint32) PG_GETARG_INT32(0),
-						 (uint32) PG_GETARG_INT32(1), 2);
+	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, class, key, 2);
 	/* any role can take advisory locks in SQL, and so could keep all others from running */
 	tag.locktag_type = LOCKTAG_USERLOCK;
-	if (LockAcquire(&tag, ExclusiveLock, true, !PG_GETARG_BOOL(2)) == LOCKACQUIRE_NOT_AVAIL)
-		PG_RETURN_BOOL(false);
+	if (LockAcquire(&tag, ExclusiveLock, true, !wait) == LOCKACQUIRE_NOT_AVAIL)
+		return false;
 	held = tag;
 	is_held = true;
-	PG_RETURN_BOOL(true);
+	return true;
+}
+
+bool
+dv_run_lock_push(int64 push, bool wait)
+{
+	return take(PUSH_LOCK_CLASS, (uint32) (push % PG_INT32_MAX), wait);
+}
+
+/*
+ * dataverse.run_lock(class, key, wait) takes the lock with these two keys.
+ * Returns false if another session has it and "wait" is false.
+ */
+Datum
+dataverse_run_lock(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(take((uint32) PG_GETARG_INT32(0), (uint32) PG_GETARG_INT32(1), PG_GETARG_BOOL(2)));
 }
 
 Datum
 dataverse_run_unlock(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(release());
+	PG_RETURN_BOOL(dv_run_lock_release());
 }

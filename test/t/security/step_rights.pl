@@ -172,11 +172,12 @@ $locker->query('COMMIT');
 is($blocked->finish->{message}, undef, 'a table is pulled while another session is noting its name');
 is($crm->sql('SELECT count(*) FROM public.claimed'), '19', 'and is filled');
 as('mallory', qq{CALL dataverse.pull('dv.contact', 'mallory.c', $columns); ALTER TABLE mallory.c RENAME TO renamed;
-	CREATE FOREIGN TABLE mallory.f (contactid uuid, lastname text) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts');
-	SELECT dataverse.push_open('mallory.f', 'SELECT 1', 'insert', '{}'); ALTER FOREIGN TABLE mallory.f RENAME TO renamed_too});
+	CREATE FOREIGN TABLE mallory.f (contactid uuid, lastname text) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts')});
+as('mallory', q{CALL dataverse.push('SELECT repeat(''x'', 1000) AS lastname', 'mallory.f')});
+as('mallory', q{ALTER FOREIGN TABLE mallory.f RENAME TO renamed_too});
 $locker->query('BEGIN');
 $locker->query(q{SELECT dataverse.copy_set(dataverse.copy_of('mallory.renamed'), '{}')});
-$locker->query(q{SELECT dataverse.push_set((SELECT id FROM dataverse.pushes), '{}')});
+$locker->query(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes});
 unlike((as('alice', "$impatience $claims"))[1], qr/ERROR/, 'a locked, renamed copy of another role delays no run');
 like((as('alice', "$impatience CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')"))[1],
 	qr/1 row sent/, 'nor does a push to a renamed table');

@@ -1,0 +1,497 @@
+/*
+ * state.c
+ *		The tables in which runs keep their state and their results.
+ *
+ * Only the owner of the extension may write them.  So the statements of this file, which
+ * are fixed, run as that owner, as those of foreign keys do in PostgreSQL, and with a
+ * search path of their own.  All names and values of callers are parameters.  Whoever
+ * calls a function of this file has the rights of the caller of the run again when it
+ * returns or raises an error.
+ *
+ * A push belongs to a role, and the functions refuse roles that may not act for it.  The
+ * table with its rows belongs to that role, too, and is known here by its name only.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "access/htup_details.h"
+#include "access/xact.h"
+#include "catalog/namespace.h"
+#include "catalog/pg_authid.h"
+#include "catalog/pg_class.h"
+#include "catalog/pg_type.h"
+#include "executor/spi.h"
+#include "miscadmin.h"
+#include "storage/lmgr.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "utils/guc.h"
+#include "utils/lsyscache.h"
+#include "utils/syscache.h"
+#include "utils/timestamp.h"
+#include "utils/varlena.h"
+
+#include "compat.h"
+#include "fdw/relation.h"
+#include "sync/run.h"
+#include "sync/state.h"
+
+#define MOST_VALUES 14
+
+typedef struct statement
+{
+	const char *sql;
+	int			nargs;
+	Oid			types[MOST_VALUES];
+	SPIPlanPtr	plan;			/* NULL until it is first executed */
+} statement;
+
+/* roles and tables can be renamed, and a dump has names that others may have taken */
+static statement rename_role = {
+	.sql = "UPDATE dataverse.push_states AS p SET role = r.rolname"
+	" FROM pg_roles AS r WHERE r.oid = p.role_oid AND r.rolname <> p.role AND (p.role_oid = $1 OR p.role = $2)",
+	.nargs = 2, .types = {OIDOID, TEXTOID}
+};
+
+/* entries of other roles are skipped, because they may be locked for any time */
+static statement rename_table = {
+	.sql = "UPDATE dataverse.push_states AS p SET foreign_table = p.foreign_oid::regclass::text"
+	" FROM pg_class AS c WHERE c.oid = p.foreign_oid AND p.role_oid = $1 AND p.foreign_table <> p.foreign_oid::regclass::text",
+	.nargs = 1, .types = {OIDOID}
+};
+
+/* a recreated table replaces one that is gone, but not one that has another name now */
+static statement find_push = {
+	.sql = "SELECT p.id FROM dataverse.push_states AS p"
+	" WHERE p.role_oid = $1"
+	"  AND (p.foreign_oid = $2"
+	"   OR p.foreign_table = $2::regclass::text AND NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = p.foreign_oid))"
+	"  AND p.operation = $3 AND p.key = $4 AND p.query = $5"
+	" ORDER BY p.foreign_oid = $2 DESC NULLS LAST LIMIT 1",
+	.nargs = 5, .types = {OIDOID, OIDOID, TEXTOID, TEXTARRAYOID, TEXTOID}
+};
+
+/* those of a dropped role that had the same name */
+static statement delete_namesakes = {
+	.sql = "DELETE FROM dataverse.push_states AS p WHERE p.role = $2 AND p.role_oid <> $1",
+	.nargs = 2, .types = {OIDOID, TEXTOID}
+};
+
+static statement insert_push = {
+	.sql = "INSERT INTO dataverse.push_states (role, foreign_table, operation, key, query)"
+	" VALUES ($1, $2::regclass::text, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING id",
+	.nargs = 5, .types = {TEXTOID, OIDOID, TEXTOID, TEXTARRAYOID, TEXTOID}
+};
+
+static statement adopt_table = {
+	.sql = "UPDATE dataverse.push_states AS p SET foreign_table = $2::regclass::text WHERE p.id = $1 AND p.foreign_oid IS DISTINCT FROM $2",
+	.nargs = 2, .types = {INT8OID, OIDOID}
+};
+
+static statement get_push = {
+	.sql = "SELECT p.id, p.role_oid, p.foreign_table, p.opened_at, p.staging, p.staged_as, p.staged_at, p.source, p.version_before,"
+	"  p.rows, p.done, p.marked, p.sent, p.rejected"
+	" FROM dataverse.push_states AS p WHERE p.id = $1",
+	.nargs = 1, .types = {INT8OID}
+};
+
+static statement put_push = {
+	.sql = "UPDATE dataverse.push_states AS p SET staging = $2, staged_as = $3, staged_at = $4, source = $5,"
+	"  version_before = nullif($6, -1), rows = $7, done = $8, marked = $9, sent = $10, rejected = $11"
+	" WHERE p.id = $1",
+	.nargs = 11, .types = {INT8OID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID}
+};
+
+static statement delete_push = {
+	.sql = "DELETE FROM dataverse.push_states AS p WHERE p.id = $1",
+	.nargs = 1, .types = {INT8OID}
+};
+
+static statement delete_old_runs = {
+	.sql = "DELETE FROM dataverse.run_log AS r"
+	" WHERE r.push IS NOT NULL AND r.role_oid = $1 AND r.started_at < clock_timestamp() - interval '30 days'",
+	.nargs = 1, .types = {OIDOID}
+};
+
+static statement interrupt_runs = {
+	.sql = "UPDATE dataverse.run_log AS r"
+	" SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'"
+	" WHERE r.push = $1 AND r.role_oid = $2 AND r.status = 'running'",
+	.nargs = 2, .types = {INT8OID, OIDOID}
+};
+
+static statement insert_run = {
+	.sql = "INSERT INTO dataverse.run_log (push, foreign_table, query, operation, role, status, ended_at, phase)"
+	" SELECT p.id, p.foreign_table, p.query, 'push', $2, CASE WHEN $3 IS NULL THEN 'skipped' ELSE 'running' END,"
+	"  CASE WHEN $3 IS NULL THEN clock_timestamp() END, $3"
+	" FROM dataverse.push_states AS p WHERE p.id = $1"
+	" RETURNING id",
+	.nargs = 3, .types = {INT8OID, TEXTOID, TEXTOID}
+};
+
+static statement add_to_run = {
+	.sql = "UPDATE dataverse.run_log AS r SET phase = $2,"
+	"  rows_read = r.rows_read + $3, sent = r.sent + $4, unchanged = r.unchanged + $5, missing = r.missing + $6,"
+	"  rejected = r.rejected + $7, requests = $8, throttles = $9, time_waited = make_interval(secs => $10 / 1e6)"
+	" WHERE r.id = $1 AND r.status = 'running'",
+	.nargs = 10, .types = {INT8OID, TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID}
+};
+
+static statement end_run = {
+	.sql = "UPDATE dataverse.run_log AS r SET status = CASE WHEN $2 IS NULL THEN 'succeeded' ELSE 'failed' END,"
+	"  ended_at = clock_timestamp(), sqlstate = $2, error = $3,"
+	"  requests = $4, throttles = $5, time_waited = make_interval(secs => $6 / 1e6)"
+	" WHERE r.id = $1 AND r.status = 'running'"
+	" RETURNING r.rows_read, r.sent, r.unchanged, r.missing, r.rejected, r.requests, r.throttles,"
+	"  date_trunc('milliseconds', r.ended_at - r.started_at)::text",
+	.nargs = 6, .types = {INT8OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT8OID}
+};
+
+static statement find_rejects = {
+	.sql = "SELECT count(*), array_agg(r.id ORDER BY r.id), array_agg(r.row_id ORDER BY r.id)"
+	" FROM dataverse.rejected_rows AS r"
+	" WHERE r.role_oid = $1 AND r.pid = pg_backend_pid() AND r.at >= $2 AND r.operation <> 'pull'",
+	.nargs = 2, .types = {OIDOID, TIMESTAMPTZOID}
+};
+
+static statement number_rejects = {
+	.sql = "UPDATE dataverse.rejected_rows AS r SET row_number = coalesce(u.n, r.row_number + $3)"
+	" FROM unnest($1, $2) AS u (id, n) WHERE r.id = u.id",
+	.nargs = 3, .types = {INT8ARRAYOID, INT8ARRAYOID, INT8OID}
+};
+
+typedef struct row
+{
+	Datum		values[MOST_VALUES];
+	bool		nulls[MOST_VALUES];
+} row;
+
+static Oid
+owner_of_tables(void)
+{
+	Oid			relid = get_relname_relid("push_states", get_namespace_oid("dataverse", false));
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
+}
+
+static void
+execute_plan(statement *s, Datum *args, const char *nulls)
+{
+	if (s->plan == NULL)
+	{
+		SPIPlanPtr	plan = SPI_prepare(s->sql, s->nargs, s->types);
+
+		if (plan == NULL || SPI_keepplan(plan) != 0)
+			elog(ERROR, "could not prepare a statement: %s", s->sql);
+		s->plan = plan;
+	}
+	if (SPI_execute_plan(s->plan, args, nulls, false, 0) < 0)
+		elog(ERROR, "could not execute a statement: %s", s->sql);
+}
+
+/* Copies the row that a statement has returned, if any, to the memory context of the caller. */
+static bool
+take_row(row *result)
+{
+	int			i;
+
+	if (SPI_tuptable == NULL || SPI_processed == 0)
+		return false;
+	for (i = 0; i < SPI_tuptable->tupdesc->natts; i++)
+	{
+		Form_pg_attribute a = TupleDescAttr(SPI_tuptable->tupdesc, i);
+		Datum		value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, i + 1,
+										  &result->nulls[i]);
+
+		result->values[i] = result->nulls[i] ? (Datum) 0 :
+			SPI_datumTransfer(value, a->attbyval, a->attlen);
+	}
+	return true;
+}
+
+/*
+ * Executes a statement as the owner of the tables.  "nulls" is NULL if no argument is null.
+ * Returns false if the statement returns no row.
+ */
+static bool
+execute(statement *s, Datum *args, const char *nulls, row *result)
+{
+	int			settings = NewGUCNestLevel();
+	Oid			role;
+	int			context;
+	bool		found;
+
+	(void) dv_run_set("search_path", "pg_catalog, pg_temp");
+	GetUserIdAndSecContext(&role, &context);
+	SetUserIdAndSecContext(owner_of_tables(), context | SECURITY_LOCAL_USERID_CHANGE);
+	SPI_connect();
+	execute_plan(s, args, nulls);
+	found = take_row(result);
+	SPI_finish();
+	SetUserIdAndSecContext(role, context);
+	AtEOXact_GUC(true, settings);
+	return found;
+}
+
+/*
+ * While a superuser, or autovacuum, maintains another role's table, code of that table's owner
+ * runs.  It must not reach these tables.
+ */
+static void
+check_caller(void)
+{
+	if (InSecurityRestrictedOperation())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot use copies of dataverse_fdw within security-restricted operation"),
+				 errdetail("The code of an index or of a materialized view, for example, runs with restricted rights.")));
+}
+
+static Datum
+current_role_name(void)
+{
+	return CStringGetTextDatum(GetUserNameFromId(GetUserId(), false));
+}
+
+/*
+ * Pushes
+ */
+
+int64
+dv_state_push_open(Oid foreign_table, const char *query, const char *operation, ArrayType *key)
+{
+	Datum		me = ObjectIdGetDatum(GetUserId());
+	Datum		name = current_role_name();
+	Datum		table = ObjectIdGetDatum(foreign_table);
+	Datum		to_find[] = {me, table, CStringGetTextDatum(operation), PointerGetDatum(key),
+	CStringGetTextDatum(query)};
+	Datum		to_insert[] = {name, table, to_find[2], to_find[3], to_find[4]};
+	row			found;
+	row			none;
+
+	check_caller();
+	execute(&rename_role, (Datum[]) {me, name}, NULL, &none);
+	execute(&rename_table, &me, NULL, &none);
+	while (!execute(&find_push, to_find, NULL, &found))
+	{
+		execute(&delete_namesakes, (Datum[]) {me, name}, NULL, &none);
+		if (execute(&insert_push, to_insert, NULL, &found))
+			break;
+	}
+	execute(&adopt_table, (Datum[]) {found.values[0], table}, NULL, &none);
+	return DatumGetInt64(found.values[0]);
+}
+
+/* Returns the role that this one is by now: entries of a dropped role belong to superusers. */
+static Oid
+role_or_superuser(Oid role)
+{
+	return SearchSysCacheExists1(AUTHOID, ObjectIdGetDatum(role)) ? role : BOOTSTRAP_SUPERUSERID;
+}
+
+static char *
+text_or_null(const row *r, int i)
+{
+	return r->nulls[i] ? NULL : TextDatumGetCString(r->values[i]);
+}
+
+dv_push_state *
+dv_state_push_get(int64 push)
+{
+	dv_push_state *state;
+	row			r;
+
+	check_caller();
+	if (!execute(&get_push, (Datum[]) {Int64GetDatum(push)}, NULL, &r))
+		return NULL;
+	state = palloc0(sizeof(*state));
+	state->id = push;
+	state->role = role_or_superuser(r.nulls[1] ? InvalidOid : DatumGetObjectId(r.values[1]));
+	if (!has_privs_of_role(GetUserId(), state->role))
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied for push %lld", (long long) push)));
+	state->foreign_table = text_or_null(&r, 2);
+	state->opened_at = DatumGetTimestampTz(r.values[3]);
+	state->staging = text_or_null(&r, 4);
+	state->staged_as = DatumGetObjectId(r.values[5]);
+	state->staged_at = r.nulls[6] ? 0 : DatumGetTimestampTz(r.values[6]);
+	state->source = text_or_null(&r, 7);
+	state->version_before = r.nulls[8] ? -1 : DatumGetInt64(r.values[8]);
+	state->rows = r.nulls[9] ? 0 : DatumGetInt64(r.values[9]);
+	state->done = DatumGetInt64(r.values[10]);
+	state->marked = DatumGetInt64(r.values[11]);
+	state->sent = DatumGetInt64(r.values[12]);
+	state->rejected = DatumGetInt64(r.values[13]);
+	return state;
+}
+
+void
+dv_state_push_put(const dv_push_state *state)
+{
+	Datum		args[] = {
+		Int64GetDatum(state->id), CStringGetTextDatum(state->staging),
+		ObjectIdGetDatum(state->staged_as), TimestampTzGetDatum(state->staged_at),
+		CStringGetTextDatum(state->source), Int64GetDatum(state->version_before),
+		Int64GetDatum(state->rows), Int64GetDatum(state->done), Int64GetDatum(state->marked),
+		Int64GetDatum(state->sent), Int64GetDatum(state->rejected)
+	};
+	row			r;
+
+	execute(&put_push, args, NULL, &r);
+}
+
+void
+dv_state_push_close(const dv_push_state *state)
+{
+	row			r;
+
+	execute(&delete_push, (Datum[]) {Int64GetDatum(state->id)}, NULL, &r);
+}
+
+/*
+ * In a restored database, the table is found by its name; otherwise, the table or its schema may
+ * have been renamed.
+ */
+static Oid
+find_staging(const dv_push_state *state)
+{
+	RangeVar   *name = makeRangeVarFromNameList(textToQualifiedNameList(cstring_to_text(state->staging)));
+	Oid			relid = RangeVarGetRelid(name, NoLock, true);
+
+	return OidIsValid(relid) ? relid : state->staged_as;
+}
+
+/* No other role than its owner could give such a table code that would run. */
+static bool
+is_staging(Oid relid, const dv_push_state *state)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Form_pg_class class;
+	bool		is;
+
+	if (!HeapTupleIsValid(tuple))
+		return false;
+	class = (Form_pg_class) GETSTRUCT(tuple);
+	is = class->relkind == RELKIND_RELATION && class->relowner == state->role &&
+		strncmp(NameStr(class->relname), "dataverse_push_", strlen("dataverse_push_")) == 0;
+	ReleaseSysCache(tuple);
+	return is;
+}
+
+Oid
+dv_state_push_staging(const dv_push_state *state)
+{
+	Oid			relid;
+
+	if (state->staging == NULL)
+		return InvalidOid;
+	relid = find_staging(state);
+	if (!is_staging(relid, state))
+		return InvalidOid;
+	LockRelationOid(relid, RowShareLock);
+	return find_staging(state) == relid && is_staging(relid, state) ? relid : InvalidOid;
+}
+
+/*
+ * Runs
+ */
+
+int64
+dv_state_run_begin(const dv_push_state *push, const char *phase)
+{
+	Datum		id = Int64GetDatum(push->id);
+	Datum		me = ObjectIdGetDatum(GetUserId());
+	row			r;
+
+	if (phase != NULL)
+	{
+		execute(&delete_old_runs, &me, NULL, &r);
+		execute(&interrupt_runs, (Datum[]) {id, me}, NULL, &r);
+	}
+	if (!execute(&insert_run,
+				 (Datum[]) {id, current_role_name(), phase != NULL ? CStringGetTextDatum(phase) : (Datum) 0},
+				 phase != NULL ? "   " : "  n", &r))
+		elog(ERROR, "could not find push %lld", (long long) push->id);
+	(void) dv_run_effort(true);
+	return DatumGetInt64(r.values[0]);
+}
+
+void
+dv_state_run_add(int64 run, const char *phase, const dv_run_counts *counts)
+{
+	dv_call_totals effort = dv_run_effort(false);
+	Datum		args[] = {
+		Int64GetDatum(run), CStringGetTextDatum(phase), Int64GetDatum(counts->rows_read),
+		Int64GetDatum(counts->sent), Int64GetDatum(counts->unchanged),
+		Int64GetDatum(counts->missing), Int64GetDatum(counts->rejected),
+		Int64GetDatum(effort.requests), Int64GetDatum(effort.throttles), Int64GetDatum(effort.waited)
+	};
+	row			r;
+
+	execute(&add_to_run, args, NULL, &r);
+}
+
+dv_run_result *
+dv_state_run_end(int64 run, int sqlstate, const char *message)
+{
+	dv_run_result *result = palloc0(sizeof(*result));
+	dv_call_totals effort = dv_run_effort(false);
+	Datum		args[] = {
+		Int64GetDatum(run),
+		message != NULL ? CStringGetTextDatum(unpack_sql_state(sqlstate)) : (Datum) 0,
+		message != NULL ? CStringGetTextDatum(message) : (Datum) 0,
+		Int64GetDatum(effort.requests), Int64GetDatum(effort.throttles), Int64GetDatum(effort.waited)
+	};
+	row			r;
+
+	if (!execute(&end_run, args, message != NULL ? NULL : " nn   ", &r))
+		elog(ERROR, "run %lld has been forgotten", (long long) run);
+	result->counts.rows_read = DatumGetInt64(r.values[0]);
+	result->counts.sent = DatumGetInt64(r.values[1]);
+	result->counts.unchanged = DatumGetInt64(r.values[2]);
+	result->counts.missing = DatumGetInt64(r.values[3]);
+	result->counts.rejected = DatumGetInt64(r.values[4]);
+	result->requests = DatumGetInt64(r.values[5]);
+	result->throttles = DatumGetInt64(r.values[6]);
+	result->took = TextDatumGetCString(r.values[7]);
+	return result;
+}
+
+/*
+ * Rejected rows
+ */
+
+dv_state_rejects
+dv_state_rejects_since(TimestampTz time)
+{
+	dv_state_rejects rejects = {0};
+	row			r;
+
+	execute(&find_rejects, (Datum[]) {ObjectIdGetDatum(GetUserId()), TimestampTzGetDatum(time)}, NULL, &r);
+	rejects.n = DatumGetInt64(r.values[0]);
+	if (rejects.n > 0)
+	{
+		rejects.entries = DatumGetArrayTypeP(r.values[1]);
+		rejects.ids = DatumGetArrayTypeP(r.values[2]);
+	}
+	return rejects;
+}
+
+void
+dv_state_rejects_number(const dv_state_rejects *rejects, ArrayType *numbers, int64 before)
+{
+	Datum		args[] = {
+		PointerGetDatum(rejects->entries), PointerGetDatum(numbers), Int64GetDatum(before)
+	};
+	row			r;
+
+	execute(&number_rejects, args, numbers != NULL ? NULL : " n ", &r);
+}

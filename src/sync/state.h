@@ -1,0 +1,100 @@
+/*
+ * state.h
+ *		The tables in which runs keep their state and their results.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_STATE_H
+#define DV_STATE_H
+
+#include "datatype/timestamp.h"
+#include "utils/array.h"
+
+/* An unfinished push: a row of dataverse.push_states. */
+typedef struct dv_push_state
+{
+	int64		id;
+	Oid			role;			/* that it belongs to */
+	char	   *foreign_table;	/* with its schema */
+	TimestampTz opened_at;
+
+	/* set when the query has been run; until then, "staging" is NULL */
+	char	   *staging;		/* the table with its rows */
+	Oid			staged_as;
+	TimestampTz staged_at;
+	char	   *source;			/* the address that the rows are sent to */
+	int64		version_before; /* the greatest one in Dataverse before; -1: not known */
+	int64		rows;
+
+	int64		done;			/* number of the last row of the chunks that are done */
+	int64		marked;			/* and of the last row that may have been sent */
+	int64		sent;
+	int64		rejected;
+} dv_push_state;
+
+/* What a step adds to the record of its run. */
+typedef struct dv_run_counts
+{
+	int64		rows_read;
+	int64		sent;
+	int64		unchanged;
+	int64		missing;
+	int64		rejected;
+} dv_run_counts;
+
+/* The record of a run that has ended. */
+typedef struct dv_run_result
+{
+	dv_run_counts counts;
+	int64		requests;
+	int64		throttles;
+	char	   *took;
+} dv_run_result;
+
+/* Rows that this session has filed in dataverse.rejects. */
+typedef struct dv_state_rejects
+{
+	int64		n;
+	ArrayType  *entries;		/* bigint[], their numbers there; NULL if there are none */
+	ArrayType  *ids;			/* uuid[], the ids of the rows */
+} dv_state_rejects;
+
+/*
+ * Finds the current role's unfinished push of this query to this table, or begins one.  The
+ * caller has checked that the role may write the table: it could only fill the table of state
+ * otherwise.
+ */
+extern int64 dv_state_push_open(Oid foreign_table, const char *query, const char *operation,
+								ArrayType *key);
+
+/* Returns the state of a push, or NULL if it has ended.  Raises an error for other roles. */
+extern dv_push_state *dv_state_push_get(int64 push);
+
+/* Stores what has changed since dv_state_push_get(). */
+extern void dv_state_push_put(const dv_push_state *state);
+extern void dv_state_push_close(const dv_push_state *state);
+
+/*
+ * Returns the table with the rows of a push, locked so that it cannot change, or InvalidOid if
+ * it is gone.
+ */
+extern Oid	dv_state_push_staging(const dv_push_state *state);
+
+/* Records a run of a push.  Without a phase, the run has been skipped. */
+extern int64 dv_state_run_begin(const dv_push_state *push, const char *phase);
+extern void dv_state_run_add(int64 run, const char *phase, const dv_run_counts *counts);
+
+/* Records the end of a run.  "message" is that of the error that has ended it, or NULL. */
+extern dv_run_result *dv_state_run_end(int64 run, int sqlstate, const char *message);
+
+/* Returns the rows that were filed for the current role since then, in their order. */
+extern dv_state_rejects dv_state_rejects_since(TimestampTz time);
+
+/*
+ * Rows are filed with their numbers in their statement.  Replaces these by the numbers given
+ * (bigint[]), or else adds the number of rows before the statement.
+ */
+extern void dv_state_rejects_number(const dv_state_rejects *rejects, ArrayType *numbers,
+									int64 before);
+
+#endif							/* DV_STATE_H */
