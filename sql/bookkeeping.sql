@@ -137,13 +137,6 @@ UPDATE books.account SET name = 'sent' WHERE accountnumber = '2';
 CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT * FROM pg_temp.last_run;
 SELECT operation, sqlstate FROM dataverse.rejects;
--- Only the session that has filed a row numbers it.
-UPDATE dataverse.rejected_rows SET pid = 0;
-SELECT dataverse.push_number_rejects(array_agg(id), array_agg(77::bigint), 0) FROM dataverse.rejects;
-SELECT count(*) FROM dataverse.rejects WHERE row_number = 77;
-UPDATE dataverse.rejected_rows SET pid = pg_backend_pid();
-SELECT dataverse.push_number_rejects(array_agg(id), array_agg(77::bigint), 0) FROM dataverse.rejects;
-SELECT count(*) FROM dataverse.rejects WHERE row_number = 77;
 -- Retrying rows does not change the settings of the session.
 SET dataverse_fdw.insert_mode = 'ignore_duplicates';
 BEGIN;

@@ -142,7 +142,7 @@ open_relation(Oid relid)
 
 /* Returns the attribute numbers of these columns, or of all columns if "names" is NULL. */
 static List *
-columns_of(const dv_relation *relation, ArrayType * names)
+columns_of(const dv_relation *relation, ArrayType *names)
 {
 	List	   *columns = NIL;
 	Datum	   *values;

@@ -47,10 +47,10 @@ typedef enum plan_text
 	MATCH, UPSERT_KEY, ID_COLUMN, IS_OWN, IS_GIVEN, BY_ID, PAIRS, PLAN_TEXTS
 } plan_text;
 
-typedef enum operation
+typedef enum push_operation
 {
 	INSERT, UPDATE, UPSERT, DELETE
-} operation;
+} push_operation;
 
 static const char *const operations[] = {"insert", "update", "upsert", "delete"};
 
@@ -70,7 +70,7 @@ typedef struct push
 	Oid			relid;			/* the foreign table */
 	const char *name;			/* of that table */
 	ArrayType  *key;			/* text[] */
-	operation	operation;
+	push_operation operation;
 	bool		go_on;			/* on_error is "continue" */
 	int64		max_errors;		/* -1: no limit */
 	int			chunk;
@@ -81,13 +81,13 @@ typedef struct push
 } push;
 
 /* The rows of a chunk: numbers greater than "first", up to "last". */
-typedef struct chunk
+typedef struct push_chunk
 {
 	int64		first;
 	int64		last;
 	int64		tried;			/* rows that were not in Dataverse as they should be */
 	int64		sent;
-} chunk;
+} push_chunk;
 
 enum
 {
@@ -239,7 +239,7 @@ execute(const char *sql, int nargs, Oid *types, Datum *values, const char *nulls
 
 /* Executes a statement for rows of a chunk; "these" is an array of numbers or ids, or NULL. */
 static void
-execute_for(const char *sql, const chunk *c, ArrayType *these)
+execute_for(const char *sql, const push_chunk *c, ArrayType *these)
 {
 	Oid			types[] = {INT8OID, INT8OID, these != NULL ? get_array_type(ARR_ELEMTYPE(these)) : INT8ARRAYOID};
 	Datum		values[] = {Int64GetDatum(c->first), Int64GetDatum(c->last), PointerGetDatum(these)};
@@ -274,7 +274,7 @@ begin_statement(const char *path, const char *settings, bool nested_loops)
 
 /* Sends rows with a statement, as the caller would send them.  Returns how many were written. */
 static int64
-send_rows(const push *p, const char *sql, const chunk *c, ArrayType *these, const char *settings)
+send_rows(const push *p, const char *sql, const push_chunk *c, ArrayType *these, const char *settings)
 {
 	int			level = begin_statement(p->path, settings, has(p, BY_ID) || has(p, PAIRS));
 	int64		n;
@@ -287,7 +287,7 @@ send_rows(const push *p, const char *sql, const chunk *c, ArrayType *these, cons
 
 /* Returns the numbers of the rows that a statement returns. */
 static numbers
-look(const push *p, const char *sql, const char *path, const char *settings, const chunk *c, ArrayType *these)
+look(const push *p, const char *sql, const char *path, const char *settings, const push_chunk *c, ArrayType *these)
 {
 	int			level = begin_statement(path, settings, false);
 	numbers		result;
@@ -302,7 +302,7 @@ look(const push *p, const char *sql, const char *path, const char *settings, con
 #define READS "pg_catalog, pg_temp"
 
 static numbers
-look_among(const push *p, plan_text sql, const chunk *c, numbers these)
+look_among(const push *p, plan_text sql, const push_chunk *c, numbers these)
 {
 	numbers		none = {0};
 
@@ -310,7 +310,7 @@ look_among(const push *p, plan_text sql, const chunk *c, numbers these)
 }
 
 static int64
-send_these(const push *p, const chunk *c, numbers these, const char *settings)
+send_these(const push *p, const push_chunk *c, numbers these, const char *settings)
 {
 	return these.n == 0 ? 0 : send_rows(p, p->plan[SEND_THESE], c, array_of(these), settings);
 }
@@ -433,7 +433,7 @@ refuse_duplicates(const push *p)
 static void
 stage(push *p, const char *name, dv_push_state *state)
 {
-	const chunk none = {0};
+	const push_chunk none = {0};
 	int			level = NewGUCNestLevel();
 	const char *fill;
 
@@ -563,7 +563,7 @@ stage_rows(dv_run *run)
  * created, and "there" those of them whose ids exist.
  */
 static void
-create_again(const push *p, chunk *c, numbers all, numbers fit, numbers there, int64 errors_left)
+create_again(const push *p, push_chunk *c, numbers all, numbers fit, numbers there, int64 errors_left)
 {
 	/* a late request of the lost session may create these rows meanwhile */
 	char	   *settings = run_settings(p, "ignore_duplicates", p->go_on, errors_left);
@@ -606,9 +606,10 @@ create_again(const push *p, chunk *c, numbers all, numbers fit, numbers there, i
 
 /* Sends those rows of a chunk that may have been sent before, but were not. */
 static void
-send_again(const push *p, chunk *c, int64 errors_left)
+send_again(const push *p, push_chunk *c, int64 errors_left)
 {
 	numbers		all = look(p, p->plan[ALL], READS, "", c, NULL);
+
 	/* among rows with the same id, only the first one can have been created */
 	numbers		fit = has(p, IS_GIVEN) ? look(p, p->plan[FIRSTS], READS, "", c, NULL) : all;
 	bool		by_values = p->operation == UPDATE || p->operation == UPSERT;
@@ -624,7 +625,7 @@ send_again(const push *p, chunk *c, int64 errors_left)
 
 /* Gives rows that were refused their numbers in the query. */
 static void
-number_rejects(const push *p, const chunk *c, const dv_state_rejects *rejects, bool in_doubt)
+number_rejects(const push *p, const push_chunk *c, const dv_state_rejects *rejects, bool in_doubt)
 {
 	bool		in_order = !in_doubt && (p->operation == INSERT || p->operation == UPSERT);
 	ArrayType  *in_query = NULL;
@@ -643,7 +644,7 @@ number_rejects(const push *p, const chunk *c, const dv_state_rejects *rejects, b
 }
 
 static void
-count(push *p, const chunk *c, int64 rejected)
+count(push *p, const push_chunk *c, int64 rejected)
 {
 	bool		finds_rows = p->operation == UPDATE || p->operation == DELETE;
 	int64		others = c->tried - c->sent - rejected;
@@ -665,7 +666,7 @@ send_chunk(dv_run *run)
 	dv_push_state *state = get_state(p);
 	Oid			staging = dv_state_push_staging(state);
 	bool		in_doubt = state->done < p->doubt;
-	chunk		c = {
+	push_chunk	c = {
 		.first = state->done, .last = Min(state->done + p->chunk, in_doubt ? p->doubt : state->rows)
 	};
 	int64		errors_left = p->max_errors < 0 ? -1 : Max(p->max_errors - state->rejected, 0);
@@ -764,7 +765,7 @@ explain(dv_run *run, const char *phase, ErrorData *error)
 	else
 	{
 		const char *which = state->marked == state->done + 1 ? psprintf("row %lld was", (long long) state->marked) :
-			psprintf("rows %lld to %lld were", (long long) state->done + 1, (long long) state->marked);
+		psprintf("rows %lld to %lld were", (long long) state->done + 1, (long long) state->marked);
 
 		where = psprintf("%s  Of %s, %lld %s done; %s being sent.", where, rows_of(state->rows), (long long) state->done,
 						 are(state->done), which);
@@ -808,7 +809,7 @@ check_arguments(FunctionCallInfo fcinfo)
 			8, types, values, nulls);
 }
 
-static operation
+static push_operation
 operation_of(FunctionCallInfo fcinfo)
 {
 	int			i;
@@ -846,7 +847,7 @@ static void
 rehearse(push *p)
 {
 	dv_push_state state = {0};
-	chunk		all = {0};
+	push_chunk	all = {0};
 
 	stage(p, psprintf("dataverse_push_dry_%08x", pg_prng_uint32(&pg_global_prng_state)), &state);
 	all.last = state.rows;

@@ -39,6 +39,8 @@
 
 #define MOST_VALUES 14
 
+#define ARGS(...) ((Datum[]) {__VA_ARGS__})
+
 typedef struct statement
 {
 	const char *sql;
@@ -277,15 +279,15 @@ dv_state_push_open(Oid foreign_table, const char *query, const char *operation, 
 	row			none;
 
 	check_caller();
-	execute(&rename_role, (Datum[]) {me, name}, NULL, &none);
+	execute(&rename_role, ARGS(me, name), NULL, &none);
 	execute(&rename_table, &me, NULL, &none);
 	while (!execute(&find_push, to_find, NULL, &found))
 	{
-		execute(&delete_namesakes, (Datum[]) {me, name}, NULL, &none);
+		execute(&delete_namesakes, ARGS(me, name), NULL, &none);
 		if (execute(&insert_push, to_insert, NULL, &found))
 			break;
 	}
-	execute(&adopt_table, (Datum[]) {found.values[0], table}, NULL, &none);
+	execute(&adopt_table, ARGS(found.values[0], table), NULL, &none);
 	return DatumGetInt64(found.values[0]);
 }
 
@@ -309,7 +311,7 @@ dv_state_push_get(int64 push)
 	row			r;
 
 	check_caller();
-	if (!execute(&get_push, (Datum[]) {Int64GetDatum(push)}, NULL, &r))
+	if (!execute(&get_push, ARGS(Int64GetDatum(push)), NULL, &r))
 		return NULL;
 	state = palloc0(sizeof(*state));
 	state->id = push;
@@ -353,7 +355,7 @@ dv_state_push_close(const dv_push_state *state)
 {
 	row			r;
 
-	execute(&delete_push, (Datum[]) {Int64GetDatum(state->id)}, NULL, &r);
+	execute(&delete_push, ARGS(Int64GetDatum(state->id)), NULL, &r);
 }
 
 /*
@@ -414,10 +416,10 @@ dv_state_run_begin(const dv_push_state *push, const char *phase)
 	if (phase != NULL)
 	{
 		execute(&delete_old_runs, &me, NULL, &r);
-		execute(&interrupt_runs, (Datum[]) {id, me}, NULL, &r);
+		execute(&interrupt_runs, ARGS(id, me), NULL, &r);
 	}
 	if (!execute(&insert_run,
-				 (Datum[]) {id, current_role_name(), phase != NULL ? CStringGetTextDatum(phase) : (Datum) 0},
+				 ARGS(id, current_role_name(), phase != NULL ? CStringGetTextDatum(phase) : (Datum) 0),
 				 phase != NULL ? "   " : "  n", &r))
 		elog(ERROR, "could not find push %lld", (long long) push->id);
 	(void) dv_run_effort(true);
@@ -475,7 +477,7 @@ dv_state_rejects_since(TimestampTz time)
 	dv_state_rejects rejects = {0};
 	row			r;
 
-	execute(&find_rejects, (Datum[]) {ObjectIdGetDatum(GetUserId()), TimestampTzGetDatum(time)}, NULL, &r);
+	execute(&find_rejects, ARGS(ObjectIdGetDatum(GetUserId()), TimestampTzGetDatum(time)), NULL, &r);
 	rejects.n = DatumGetInt64(r.values[0]);
 	if (rejects.n > 0)
 	{

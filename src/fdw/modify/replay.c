@@ -18,10 +18,10 @@
 
 DV_FUNCTION(dataverse_retrying);
 
-static ArrayType * entries = NULL;
+static ArrayType *entries = NULL;
 static Oid	retrying_role = InvalidOid; /* the role that owns the entries */
 
-const		ArrayType *
+const ArrayType *
 dv_replay_entries(Oid roleid)
 {
 	return roleid == retrying_role ? entries : NULL;

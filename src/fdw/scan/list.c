@@ -26,7 +26,7 @@ int
 dv_list_parts(const Expr *clause)
 {
 	const Const *list;
-	const		ArrayType *array;
+	const ArrayType *array;
 
 	if (!IsA(clause, ScalarArrayOpExpr))
 		return 1;
