@@ -415,28 +415,33 @@ COMMENT ON FUNCTION dataverse.resolve(bigint, text) IS
   'resolves a conflict in favor of one side, service or local, unless it has changed since; the next dataverse.sync() carries this out';
 
 -- Each change of what the view shows of a conflict gives it a greater id (pending_set).  So
--- the greatest id determines what has been seen.
-CREATE FUNCTION dataverse.resolve_last()
-RETURNS bigint
+-- the greatest id of a copy determines which of its conflicts have been seen.  That of all copies
+-- does not: runs of different copies file conflicts at the same time, and the one that has taken the
+-- lesser id may commit later.
+CREATE FUNCTION dataverse.resolve_seen()
+RETURNS jsonb
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT max(c.id) FROM dataverse.conflicts AS c $$;
+AS $$ SELECT jsonb_object_agg(l.target, l.id) FROM (SELECT c.target, max(c.id) AS id FROM dataverse.conflicts AS c GROUP BY c.target) AS l $$;
 
-COMMENT ON FUNCTION dataverse.resolve_last() IS
-  'the greatest id of a conflict that the statement sees; for dataverse.resolve()';
+COMMENT ON FUNCTION dataverse.resolve_seen() IS
+  'the greatest id of a conflict that the statement sees, for each table; for dataverse.resolve()';
 
-CREATE FUNCTION dataverse.resolve_copy(target text, decision text, up_to bigint)
+CREATE FUNCTION dataverse.resolve_copy(target text, decision text, up_to bigint, seen jsonb)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   decided bigint;
+  last bigint;
   n bigint;
   later bigint;
 BEGIN
   PERFORM dataverse.resolve_check(decision);
-  SELECT c.id INTO decided FROM dataverse.copies AS c
+  SELECT c.id, CASE WHEN up_to IS NOT NULL THEN least(up_to, coalesce((seen ->> c.target)::bigint, 0)) ELSE 0 END
+  INTO decided, last
+  FROM dataverse.copies AS c
   WHERE c.target_oid = to_regclass(resolve_copy.target) OR c.target = resolve_copy.target
   ORDER BY c.target_oid = to_regclass(resolve_copy.target) DESC NULLS LAST LIMIT 1;
   IF decided IS NULL THEN
@@ -445,32 +450,33 @@ BEGIN
       hint = 'The view dataverse.sync_state lists the copies.';
   END IF;
   PERFORM dataverse.copy_get(decided);
-  UPDATE dataverse.pending AS p SET decision = resolve_copy.decision WHERE p.copy = decided AND p.state = 'filed' AND p.number <= up_to;
+  UPDATE dataverse.pending AS p SET decision = resolve_copy.decision WHERE p.copy = decided AND p.state = 'filed' AND p.number <= last;
   GET DIAGNOSTICS n = ROW_COUNT;
-  SELECT count(*) INTO later FROM dataverse.pending AS p WHERE p.copy = decided AND p.state = 'filed' AND (p.number <= up_to) IS NOT TRUE;
+  SELECT count(*) INTO later FROM dataverse.pending AS p WHERE p.copy = decided AND p.state = 'filed' AND p.number > last;
   IF later > 0 THEN
     RAISE NOTICE USING
       message = format('%s of %s not resolved', dataverse.run_count(later, 'conflict'), target),
-      detail = format('They were filed, or have changed, after conflict %s.', coalesce(up_to, 0)),
+      detail = format('They were filed, or have changed, after conflict %s.', last),
       hint = 'Look at them in the view dataverse.conflicts.';
   END IF;
   RETURN n;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.resolve_copy(text, text, bigint) IS
+COMMENT ON FUNCTION dataverse.resolve_copy(text, text, bigint, jsonb) IS
   'resolves conflicts of a copy by the qualified name of its table; for dataverse.resolve()';
 
--- The default is computed by the statement that calls the function, with its snapshot.
-CREATE FUNCTION dataverse.resolve(target text, decision text, up_to bigint DEFAULT dataverse.resolve_last())
+-- "seen" is computed by the statement that calls the function, with its snapshot.
+CREATE FUNCTION dataverse.resolve(
+  target text, decision text, up_to bigint DEFAULT 9223372036854775807, seen jsonb DEFAULT dataverse.resolve_seen())
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
 AS $$
 BEGIN
   PERFORM dataverse.pull_check_name(target);
-  RETURN dataverse.resolve_copy(dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema()), decision, up_to);
+  RETURN dataverse.resolve_copy(dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema()), decision, up_to, seen);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.resolve(text, text, bigint) IS
+COMMENT ON FUNCTION dataverse.resolve(text, text, bigint, jsonb) IS
   'resolves the conflicts of a table that have been seen, up to an id, and returns their number; the next dataverse.sync() carries this out';

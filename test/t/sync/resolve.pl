@@ -41,7 +41,7 @@ sub conflicts
 
 sub there { return $crm->sql(q{SELECT string_agg(name, ', ' ORDER BY name) FROM dv.account}); }
 
-sub decided { return $crm->sql(q{SELECT string_agg(format('%s: %s', theirs ->> 'name', coalesce(decision, '-')), ', ' ORDER BY theirs ->> 'name') FROM dataverse.conflicts}); }
+sub decided { return $crm->sql(q{SELECT string_agg(format('%s: %s', theirs ->> 'name', coalesce(decision, '-')), ', ' ORDER BY theirs ->> 'name') FROM dataverse.conflicts WHERE target = 'public.account'}); }
 
 # ---- between a look at the view and the decision
 
@@ -60,12 +60,18 @@ is(there(), 'news 1, ours 2, theirs 3', 'no value is overwritten that nobody has
 # ---- while the statement runs
 
 is($crm->sql(q{SELECT count(*) FROM dataverse.conflicts}), 2, 'two conflicts are left');
+$crm->sql(q{IMPORT FOREIGN SCHEMA dataverse LIMIT TO (contact) FROM SERVER crm INTO dv; INSERT INTO dv.contact (lastname) VALUES ('row')});
+my $other = q{SET client_min_messages = error; CALL dataverse.sync('dv.contact', 'public.contact')};
+$crm->sql($other);
+$crm->sql(q{UPDATE contact SET lastname = 'ours'; UPDATE dv.contact SET lastname = 'theirs'});
 my $run = Session->new($node);
 my $user = Session->new($node);
 $run->query('BEGIN');
 # as a run does that finds other values in Dataverse
 $run->query(q{SELECT dataverse.pending_set(p.copy, ARRAY[jsonb_build_object('id', p.id, 'theirs', p.theirs || '{"name": "newer 1"}')])
 	FROM dataverse.pending AS p WHERE p.theirs ->> 'name' = 'news 1'});
+$crm->sql($other);
+is($crm->sql(q{SELECT target FROM dataverse.conflicts ORDER BY id DESC LIMIT 1}), 'public.contact', 'another table has a greater id');
 $user->start(q{SELECT dataverse.resolve('account', 'local')});
 $node->poll_query_until('postgres', q{SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'resolve')});
 $run->query('COMMIT');
@@ -74,6 +80,7 @@ is($result->{rows}[0][0], 1, 'a conflict that changes after the statement has be
 is($result->{notices}[0]{message}, '1 conflict of public.account not resolved', '… which it says');
 is(decided(), 'newer 1: -, theirs 3: local', '… but the other one is');
 is($user->value(q{SELECT dataverse.resolve('account', 'local')}), 2, 'the next statement resolves both');
+is($crm->sql(q{SELECT decision IS NULL FROM dataverse.conflicts WHERE target = 'public.contact'}), 't', '… and none of the other table');
 $_->close for $run, $user;
 
 # ---- nothing to decide

@@ -127,7 +127,7 @@ is(($as->('syncer', 'SELECT count(*) FROM dataverse.conflicts'))[0], '3', 'the o
 is(($as->('editor', 'SELECT count(*) FROM dataverse.conflicts'))[0], '0', 'other roles do not');
 my $conflict = $crm->sql('SELECT min(id) FROM dataverse.conflicts');
 my $copy = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'mine.account'});
-for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse.resolve_copy('mine.account', 'local', 1000000)",
+for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse.resolve_copy('mine.account', 'local', 1000000, jsonb_build_object('mine.account', 1000000))",
 	"SELECT dataverse.pending_take($copy, '{}')", "SELECT dataverse.pending_ids($copy, '{filed}')", "SELECT dataverse.pending_place($copy, '{}')",
 	"SELECT dataverse.pending_among($copy, '{}')", "SELECT dataverse.pending_dirty($copy, '{}')", "SELECT dataverse.pending_retry($copy, NULL)",
 	"SELECT dataverse.pending_stage($copy, '{}', '{}', '{}', '{}', '{}', '{}')",
