@@ -26,6 +26,7 @@
 #include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/memutils.h"
+#include "utils/plancache.h"
 #include "utils/rel.h"
 
 #include "client/trouble.h"
@@ -36,6 +37,7 @@
 #include "fdw/modify/modify.h"
 #include "fdw/modify/rights.h"
 #include "fdw/option.h"
+#include "fdw/result_relation.h"
 #include "fdw/scan/scan.h"
 #include "fdw/setting.h"
 #include "net/text.h"
@@ -137,6 +139,26 @@ user_of(ResultRelInfo *rinfo, EState *estate)
 	return OidIsValid(userid) ? userid : GetUserId();
 }
 
+/*
+ * The plan has made the scan read versions, or not.  A change of settings invalidates plans, but those
+ * of a run also depend on the depth of triggers, and count only for certain roles, of which
+ * a plan knows nothing.
+ */
+static void
+check_match_version(const dv_modify *m, const dv_modify_plan *plan)
+{
+	bool		wanted = plan->command != CMD_INSERT && dv_resultrel_version(m->relation) != 0;
+
+	if (wanted == plan->match_version)
+		return;
+	ResetPlanCache();
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+			 errmsg("\"match_version\" of foreign table \"%s\" has changed since the statement was planned",
+					m->relation->name),
+			 errhint("Run the statement again.")));
+}
+
 static dv_modify *
 open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_plan *plan,
 			List *targetlist)
@@ -168,6 +190,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	dv_refused_prepare(m);
 	dv_identity_prepare(m, plan, targetlist);
 	dv_rights_check(m, plan);
+	check_match_version(m, plan);
 	dv_row_prepare(m, plan);
 	dv_return_prepare(m, plan, targetlist);
 	dv_check_prepare(m, plan, mtstate);

@@ -115,5 +115,43 @@ for my $wrong (
 	like($err, $says, "settings that no run makes are refused: $value");
 }
 
+# ---- plans that are kept
+
+# The function of another role runs in a session that has planned its statement under settings of a
+# run, which are not in force when it is executed.
+$crm->sql(q{CREATE ROLE alice LOGIN; CREATE ROLE owner_of_code; GRANT USAGE ON SCHEMA dv TO alice, owner_of_code; GRANT SELECT, UPDATE ON dv.contact TO owner_of_code;
+	GRANT CREATE ON SCHEMA public TO owner_of_code; GRANT USAGE ON FOREIGN SERVER crm TO owner_of_code;
+	CREATE USER MAPPING FOR owner_of_code SERVER crm OPTIONS (client_id 'app1', client_secret 'secret1');
+	INSERT INTO dv.contact (lastname) VALUES ('kept');
+	SET ROLE owner_of_code;
+	CREATE FUNCTION rename() RETURNS void LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN UPDATE dv.contact SET lastname = 'kept' WHERE lastname = 'kept'; END $$;
+	CREATE FUNCTION rename_too() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM rename(); RETURN NEW; END $$;
+	CREATE TABLE renamed (i int);
+	CREATE TRIGGER also AFTER INSERT ON renamed FOR EACH ROW EXECUTE FUNCTION rename_too();
+	GRANT INSERT ON renamed TO alice});
+for my $on_table ('off', 'on')
+{
+	my $opposite = $on_table eq 'on' ? 'off' : 'on';
+	my $batch = qr/\$batch/;
+
+	$crm->sql("ALTER FOREIGN TABLE dv.contact OPTIONS (" . ($on_table eq 'off' ? 'ADD' : 'SET') . " match_version '$on_table')");
+	for my $case (
+		[ 'that are no longer in force', "E'$contact 0 {match\\\\_version=$opposite}'", q{SET dataverse_fdw.run_settings = ''; SELECT rename()} ],
+		[ 'that apply to another depth of triggers', "'$contact 0 {match_version=$opposite}'", 'INSERT INTO renamed VALUES (1)' ])
+	{
+		my ($what, $value, $later) = @$case;
+
+		$crm->requests;
+		my ($status, $out, $err) = $crm->node->psql('postgres', "\\set ON_ERROR_STOP 0\nSET dataverse_fdw.run_settings = $value;\n"
+			. "SELECT rename();\n" x 4 . "$later;\n$later;", on_error_stop => 0, extra_params => [ '-U', 'alice' ]);
+		my @writes = grep { $_->{method} ne 'GET' } $crm->requests;
+
+		is(scalar(() = $err =~ /under a setting of another role/g), 4, "match_version $on_table: a function heeds no settings of a run of another role");
+		like($err, qr/"match_version" of foreign table "contact" has changed since the statement was planned/, "… nor a plan made under settings $what");
+		is(scalar(@writes), 1, '… and is planned again');
+		is(scalar(grep { $_->{method} eq 'POST' && ($_->{path} // $_->{target} // '') =~ $batch } @writes), $on_table eq 'on' ? 1 : 0, '… as the owner of the table says');
+	}
+}
+
 $crm->stop;
 done_testing();
