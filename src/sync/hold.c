@@ -38,6 +38,7 @@
 #include "access/table.h"
 #include "access/xact.h"
 #include "catalog/namespace.h"
+#include "catalog/partition.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
@@ -192,23 +193,21 @@ grants_triggers(const Acl * acl, Oid role, Oid owner)
  * table: its owner, who is returned in *role, or another one, for which *role is the caller.
  */
 static bool
-is_open_to_triggers(Relation rel, Oid *role)
+is_open_to_triggers(Oid relid, Oid *role)
 {
-	Oid			owner = rel->rd_rel->relowner;
-	HeapTuple	tuple;
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
 	Datum		acl;
 	bool		isnull;
-	bool		open = false;
+	bool		open;
 
-	*role = owner;
-	if (!dv_can_become(owner, GetUserId()))
-		return true;
-	*role = GetUserId();
-	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(RelationGetRelid(rel)));
 	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", RelationGetRelid(rel));
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	open = !dv_can_become(owner, GetUserId());
+	*role = open ? owner : GetUserId();
 	acl = SysCacheGetAttr(RELOID, tuple, Anum_pg_class_relacl, &isnull);
-	if (!isnull)
+	if (!open && !isnull)
 	{
 		const		Acl *grants = DatumGetAclPCopy(acl);
 		Oid		   *members;
@@ -222,6 +221,22 @@ is_open_to_triggers(Relation rel, Oid *role)
 	}
 	ReleaseSysCache(tuple);
 	return open;
+}
+
+/* The same for the tables of which the trigger may have been created. */
+static bool
+is_open_to_trigger(Relation rel, const Trigger * t, Oid *role)
+{
+	ListCell   *lc;
+
+	if (is_open_to_triggers(RelationGetRelid(rel), role))
+		return true;
+	/* triggers of a partitioned table are copied to its partitions */
+	if (t->tgisclone)
+		foreach(lc, get_partition_ancestors(RelationGetRelid(rel)))
+			if (is_open_to_triggers(lfirst_oid(lc), role))
+				return true;
+	return false;
 }
 
 static const char *
@@ -241,7 +256,7 @@ code_of_triggers(Relation rel, Oid *role)
 		if (is_harmful(t->tgqual))
 			return psprintf("a condition of trigger \"%s\"", t->tgname);
 		/* a trusted function may do with them what their author could not */
-		if (t->tgnargs > 0 && t->tgfoid >= FirstNormalObjectId && is_open_to_triggers(rel, role))
+		if (t->tgnargs > 0 && t->tgfoid >= FirstNormalObjectId && is_open_to_trigger(rel, t, role))
 			return psprintf("arguments of trigger \"%s\"", t->tgname);
 	}
 	return NULL;
@@ -306,22 +321,29 @@ refuse(Oid relid, const char *what, Oid role)
 					 GetUserNameFromId(role, false))));
 }
 
-/* Checks the table, and all tables to which its rows may go. */
+/*
+ * Checks the table, and all tables to which its rows may go.  Writers do not keep its owner from
+ * adding partitions and children, with code that has not been checked, so an owner who could not
+ * become the caller is kept from it by a stronger lock.  Foreign tables are written by themselves
+ * (ONLY).
+ */
 static void
-check_code(Oid relid)
+check_code(Oid relid, bool alone)
 {
+	Relation	rel = relation_open(relid, RowExclusiveLock);
+	Oid			role;
+	const char *what;
 	ListCell   *lc;
 
-	foreach(lc, find_all_inheritors(relid, RowExclusiveLock, NULL))
-	{
-		Relation	rel = relation_open(lfirst_oid(lc), NoLock);
-		Oid			role;
-		const char *what = code_of(rel, &role);
-
-		if (what != NULL)
-			refuse(RelationGetRelid(rel), what, role);
-		relation_close(rel, NoLock);
-	}
+	check_stack_depth();
+	if (!alone && !dv_can_become(rel->rd_rel->relowner, GetUserId()))
+		LockRelationOid(relid, ShareUpdateExclusiveLock);
+	what = code_of(rel, &role);
+	if (what != NULL)
+		refuse(relid, what, role);
+	foreach(lc, find_inheritance_children(relid, RowExclusiveLock))
+		check_code(lfirst_oid(lc), alone);
+	relation_close(rel, NoLock);
 }
 
 void
@@ -401,7 +423,7 @@ dv_hold(const char *name, Oid relid)
 	}
 	check_name(name, relid);
 	if (dv_guard_is_up())
-		check_code(relid);
+		check_code(relid, get_rel_relkind(relid) == RELKIND_FOREIGN_TABLE);
 }
 
 /* hold(name, relation) */

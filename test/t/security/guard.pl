@@ -198,6 +198,33 @@ like(said('postgres', "CALL dataverse.pull('dv.contact', 'copies.c', $columns, \
 	'… or another role owns the table');
 $crm->sql(q{SELECT dataverse.forget_copy('copies.c'); DROP TABLE copies.c});
 
+# Partitions get the triggers of their parents, whose privileges count.
+$crm->sql("CREATE TABLE copies.whole ($table) PARTITION BY RANGE (contactid); GRANT USAGE ON SCHEMA copies TO mallory; GRANT TRIGGER ON copies.whole TO mallory;
+	GRANT mallory TO CURRENT_USER; SET ROLE mallory;
+	CREATE TRIGGER often AFTER INSERT ON copies.whole FOR EACH ROW EXECUTE FUNCTION public.carry_out('TABLE pg_authid'); RESET ROLE;
+	CREATE TABLE copies.c PARTITION OF copies.whole DEFAULT");
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'copies.c', $columns)"), qr/of an unknown role.*arguments of trigger "often"/s,
+	'arguments of a trigger that comes from a parent');
+$crm->sql('REVOKE TRIGGER ON copies.whole FROM mallory');
+like(said('postgres', "CALL dataverse.pull('dv.contact', 'copies.c', $columns)"), qr/19 inserted/, '… of the owner');
+$crm->sql(q{SELECT dataverse.forget_copy('copies.c'); DROP TABLE copies.whole});
+
+# The owner of a table cannot add tables to it between the check and the write.
+$crm->sql("CREATE TABLE copies.whole ($table) PARTITION BY RANGE (contactid); CREATE TABLE copies.c ($table, CHECK (pg_read_file(lastname) IS NULL));
+	CREATE TABLE copies.plain ($table); ALTER TABLE copies.whole OWNER TO mallory; ALTER TABLE copies.c OWNER TO mallory; ALTER TABLE copies.plain OWNER TO mallory;
+	CREATE FUNCTION public.held(name text) RETURNS void LANGUAGE sql SET dataverse_fdw.guard = superusers AS 'SELECT dataverse.hold(\$1, \$1::regclass)'");
+for (['a partition', 'copies.whole', 'ALTER TABLE copies.whole ATTACH PARTITION copies.c DEFAULT'], [ 'a child', 'copies.plain', 'ALTER TABLE copies.c INHERIT copies.plain' ])
+{
+	my ($what, $name, $add) = @$_;
+	my $run = $crm->node->background_psql('postgres', on_error_stop => 1);
+
+	$run->query_safe("BEGIN; SELECT public.held('$name')");
+	like(said('mallory', "SET lock_timeout = '200ms'; $add"), qr/canceling statement due to lock timeout/, "$what cannot be added to a table of another role while a run writes it");
+	$run->query_safe('ROLLBACK');
+	$run->quit;
+}
+$crm->sql('ALTER TABLE copies.whole OWNER TO CURRENT_USER; DROP TABLE copies.whole, copies.c, copies.plain; DROP FUNCTION public.held');
+
 # Conditions of triggers must be harmless, whoever owns the table.
 $crm->sql("CREATE TABLE copies.c ($table)");
 for my $condition ([ 'pg_trigger_depth() = 0', qr/19 inserted/ ],
