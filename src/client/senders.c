@@ -20,6 +20,13 @@ dv_senders_choose(const dv_senders *senders, int64 *until)
 							  &senders->deed, until);
 }
 
+bool
+dv_senders_tried(const dv_senders *senders)
+{
+	return dv_standing_being_tried(dv_session_standing(senders->session), senders->allowed,
+								   &senders->deed);
+}
+
 dv_tokens
 dv_senders_tokens(const dv_senders *senders, uint64 users)
 {

@@ -26,6 +26,9 @@ typedef struct dv_senders
 /* Returns the users to choose from now, as dv_standing_choose() does. */
 extern uint64 dv_senders_choose(const dv_senders *senders, int64 *until);
 
+/* Returns true if one of the users may soon be among these, since another request is trying it. */
+extern bool dv_senders_tried(const dv_senders *senders);
+
 /*
  * The users by the state of their tokens.  A user without a token does not delay a
  * call that another user can send: its token is requested in the background, for

@@ -130,6 +130,17 @@ dv_standing_choose(dv_standing *standing, uint64 users, const dv_deed *deed, int
 }
 
 bool
+dv_standing_being_tried(dv_standing *standing, uint64 users, const dv_deed *deed)
+{
+	int			i;
+
+	for (i = 0; i < dv_pool_size(standing->pool); i++)
+		if ((users >> i & 1) != 0 && aside_until(standing, i, deed, 0) == PG_INT64_MAX)
+			return true;
+	return false;
+}
+
+bool
 dv_standing_try(dv_standing *standing, int user, const dv_deed *deed)
 {
 	lack	   *l = find_lack(standing, user, deed);

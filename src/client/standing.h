@@ -49,6 +49,9 @@ extern uint64 dv_standing_choose(dv_standing *standing, uint64 users, const dv_d
 /* Returns true if one of the users is not set aside. */
 extern bool dv_standing_any(dv_standing *standing, uint64 users, const dv_deed *deed);
 
+/* Returns true if a request is under way that tries one of the users. */
+extern bool dv_standing_being_tried(dv_standing *standing, uint64 users, const dv_deed *deed);
+
 /*
  * Notes that a request is sent.  Returns true if it tries a user that was set
  * aside; dv_standing_tried must then be called when it ends.

@@ -123,10 +123,12 @@ wait_for_slot(dv_call *call, const dv_choice *choice, const dv_tokens *tokens)
 	switch (choice->kind)
 	{
 		case DV_CHOICE_THROTTLED:
-			if (tokens->awaited == 0)
-				wait_for_throttle(call, choice);
-			else
+			if (tokens->awaited != 0)
 				dv_call_set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_TOKEN, choice->until);
+			else if (dv_senders_tried(&call->senders))
+				dv_call_set_state(call, DV_CALL_WANTS_SLOT, DV_WAIT_SLOT, choice->until);
+			else
+				wait_for_throttle(call, choice);
 			return;
 		case DV_CHOICE_BUSY:
 		case DV_CHOICE_PACED:

@@ -217,6 +217,25 @@ for my $case (
 	$w->is_whole('standard', $what, upto => 16000);
 }
 
+# While it is tried, requests wait for it, even if the others are throttled for longer than is tolerated.
+{
+	$w->reset;
+	server('patient', [ 'app1', 'app2' ], max_retry_after_tolerance => '5s');
+	my $session = $w->session;
+	my $aside = sub { return pool($w->watcher, "app2' AND server = 'patient", 'limited_by') =~ /aside/; };
+	take_turns($session, 'patient', 'app1', 'app2');
+	faults($dvsim, { path => '/api/', app_user => 'app2', action => 'expire_token', times => 0 });
+	succeeds($session->start(insert('patient', 'standard', 1, 4000))->finish, 'INSERT 0 4000', 'refused tokens of one of two users');
+	clear_faults($dvsim);
+	wait_for(sub { !$aside->() }, '… until the pause ends');
+	faults($dvsim, { path => 'new_meters/', app_user => 'app1', status => 429, code => '0x80072322', retry_after => 60, times => 1 },
+		{ path => 'new_meters/', app_user => 'app2', action => 'delay', delay_ms => 1000, times => 1 });
+	succeeds($session->start(insert('patient', 'standard', 1, 8000, from => 4001))->finish, 'INSERT 0 4000', '… then the other one is throttled');
+	clear_faults($dvsim);
+	$session->close;
+	$w->is_whole('standard', 'a throttle during a trial', upto => 8000);
+}
+
 # ---- one bad secret
 
 server('bad', [ 'app1', [ 'app2', 'wrong' ] ], selection => 'throttle_aware');
