@@ -9,6 +9,10 @@
  * no link multiplies rows (fdw/plan/plan_join.c), each row of the join is one of
  * the root's, in the root's order.
  *
+ * A link may have a long list of its own, and a request has one such list only.  A
+ * few keys are requested beside it.  Otherwise all rows of the link are read, once if
+ * they fit into that memory, and else again for each batch.
+ *
  * What is above the rows of a join does not notice: filters, LIMIT, and groups get
  * the same rows, however they are read.  The session remembers what was refused, and
  * the planner no longer offers it.
@@ -31,6 +35,7 @@
 #include "utils/memutils.h"
 #include "utils/uuid.h"
 
+#include "dataverse/address.h"
 #include "fdw/condition.h"
 #include "fdw/scan/scan_state.h"
 
@@ -40,6 +45,8 @@
 #define FEW_ROWS 100
 /* How much larger or smaller the next batch can be. */
 #define GROWTH 4
+/* The most keys that are requested beside a list. */
+#define FEW_KEYS 50
 
 /* A value by which a table is linked to another one. */
 typedef struct join_key
@@ -75,8 +82,9 @@ typedef struct join_table
 	int			from;			/* column of the scan by which it is linked to its parent, */
 	int			to;				/* and that of the parent's scan */
 	HTAB	   *found;			/* of found_key */
-	bool		whole;			/* all rows that meet the condition have been, or will be, found */
-	bool		read;			/* they have been */
+	bool		listed;			/* its condition has a long list */
+	bool		whole;			/* all rows that meet the condition are in "found" */
+	bool		large;			/* they are too many for that */
 } join_table;
 
 /* Which column of which table is a column of the scan tuple. */
@@ -94,7 +102,7 @@ struct dv_local_join
 	dv_scan    *scan;
 	const char *refusal;		/* of which the session is still to be told, or NULL */
 	MemoryContext context;		/* of the join itself, as long as the scan */
-	MemoryContext whole;		/* rows of links that are read as a whole */
+	MemoryContext whole;		/* rows of a link that are kept as a whole */
 	MemoryContext links;		/* rows of other links, which are kept for several batches */
 	MemoryContext batch;
 	join_table *tables;
@@ -202,10 +210,7 @@ with_keys(const dv_local_join *j, const join_table *table)
 	return dv_condition_all(list_make2(condition, keys));
 }
 
-/*
- * Creates the scan of a table.  A table with a long list of its own is read as a whole,
- * since a request has one such list only.
- */
+/* Creates the scan of a table.  A request has one long list only. */
 static void
 create_scan(dv_local_join *j, int i, dv_read_plan *plan)
 {
@@ -215,8 +220,8 @@ create_scan(dv_local_join *j, int i, dv_read_plan *plan)
 	dv_read_table *read = dv_read_plan_add_table(plan);
 	dv_scan    *scan;
 
+	table->listed = i > 0 && listed;
 	read->condition = i == 0 || listed ? table->plan.condition : with_keys(j, table);
-	table->whole = i > 0 && listed;
 	scan = dv_read_create(plan, &join->request.relations[i], NIL, join->userid,
 						  i == 0 && join->most_ranges > 1);
 	scan->request.values = room_for_values(join);
@@ -322,11 +327,7 @@ forget(dv_local_join *j)
 	MemoryContextReset(j->whole);
 	MemoryContextReset(j->batch);
 	for (i = 1; i < j->ntables; i++)
-	{
-		j->tables[i].read = false;
-		if (j->tables[i].whole)
-			j->tables[i].found = create_found(j->whole);
-	}
+		j->tables[i].whole = j->tables[i].large = false;
 	forget_links(j);
 	j->nrows = j->next = j->most_rows = 0;
 	j->complete = j->ended = false;
@@ -413,8 +414,8 @@ needs_row(const join_table *link)
 	return link->plan.kind == DV_LINK_INNER || link->plan.kind == DV_LINK_OUTER;
 }
 
-/* Takes the rows of a link that its scan returns. */
-static void
+/* Takes the rows of a link that its scan returns.  Returns false if too many had to be kept. */
+static bool
 take_rows(dv_local_join *j, int i)
 {
 	join_table *link = &j->tables[i];
@@ -427,6 +428,8 @@ take_rows(dv_local_join *j, int i)
 		bool		known = true;
 
 		CHECK_FOR_INTERRUPTS();
+		if (link->whole && MemoryContextMemAllocated(context, true) >= get_hash_memory_limit())
+			return false;
 		if (key.isnull)
 			continue;
 		found = hash_search(link->found, &key.id, link->whole ? HASH_ENTER : HASH_FIND, &known);
@@ -439,6 +442,52 @@ take_rows(dv_local_join *j, int i)
 		if (needs_row(link) && found->row == NULL)
 			found->row = copy_row(j, i, context);
 	}
+	return true;
+}
+
+/* Keeps all rows of a link with a list, unless they are too many. */
+static void
+read_whole(dv_local_join *j, int i)
+{
+	join_table *link = &j->tables[i];
+
+	link->found = create_found(j->whole);
+	link->whole = true;
+	link->scan->request.within = NULL;
+	start_scan(j, link, -1);
+	if (take_rows(j, i))
+		return;
+	link->whole = false;
+	link->large = true;
+	MemoryContextReset(j->whole);
+	link->found = create_found(j->links);
+}
+
+/* Returns a filter for the rows of a link with one of some keys. */
+static dv_filter *
+any_of(const join_table *link, found_key *const *keys, int n)
+{
+	const dv_attribute *attribute = dv_relation_attribute(link->scan->request.relations[0],
+														  link->plan.from);
+	List	   *parts = NIL;
+	int			i;
+
+	for (i = 0; i < n; i++)
+		parts = lappend(parts, dv_filter_of(DV_EQ, &attribute->column,
+											dv_id_text(keys[i]->id.data)));
+	return dv_filter_join(DV_OR, parts);
+}
+
+/* Returns an array of the keys. */
+static Datum
+array_of(found_key *const *keys, int n)
+{
+	Datum	   *values = palloc(sizeof(Datum) * n);
+	int			i;
+
+	for (i = 0; i < n; i++)
+		values[i] = UUIDPGetDatum(&keys[i]->id);
+	return PointerGetDatum(construct_array(values, n, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR));
 }
 
 static const join_key *
@@ -449,13 +498,16 @@ key_of(const dv_local_join *j, const join_row row, int link)
 	return parent == NULL || parent->keys[link].isnull ? NULL : &parent->keys[link];
 }
 
-/* Requests the rows of a link with keys that the batch has and of which nothing is known. */
+/*
+ * Requests the rows of a link with keys that the batch has and of which nothing is known.
+ * If the link has a list, only a few keys fit beside it: others are found among all its rows.
+ */
 static void
 ask_for_keys(dv_local_join *j, int i)
 {
 	join_table *link = &j->tables[i];
 	dv_bound_value *list = &link->scan->request.values[list_length(j->scan->values)];
-	Datum	   *values = palloc(sizeof(Datum) * Max(j->nrows, 1));
+	found_key **asked = palloc(sizeof(found_key *) * Max(j->nrows, 1));
 	int			n = 0;
 	int			k;
 
@@ -472,14 +524,19 @@ ask_for_keys(dv_local_join *j, int i)
 			continue;
 		found->exists = false;
 		found->row = NULL;
-		values[n++] = UUIDPGetDatum(&key->id);
+		asked[n++] = found;
 	}
 	if (n == 0)
 		return;
-	list->value = PointerGetDatum(construct_array(values, n, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR));
-	list->isnull = false;
+	if (link->listed)
+		link->scan->request.within = n <= FEW_KEYS ? any_of(link, asked, n) : NULL;
+	else
+	{
+		list->value = array_of(asked, n);
+		list->isnull = false;
+	}
 	start_scan(j, link, -1);
-	take_rows(j, i);
+	(void) take_rows(j, i);
 }
 
 /* Joins the batch with a link. */
@@ -490,14 +547,10 @@ join_link(dv_local_join *j, int i)
 	int			kept = 0;
 	int			k;
 
+	if (link->listed && !link->whole && !link->large && j->nrows > FEW_KEYS)
+		read_whole(j, i);
 	if (!link->whole)
 		ask_for_keys(j, i);
-	else if (!link->read)
-	{
-		start_scan(j, link, -1);
-		take_rows(j, i);
-		link->read = true;
-	}
 	for (k = 0; k < j->nrows; k++)
 	{
 		join_row	row = j->rows[k];

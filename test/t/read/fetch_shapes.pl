@@ -10,6 +10,7 @@ use warnings;
 
 use FindBin;
 use lib "$FindBin::Bin/../lib";
+use List::Util qw(sum);
 use PostgreSQL::Test::Utils;
 use Test::More;
 use Time::HiRes qw(time);
@@ -322,6 +323,34 @@ for my $case ([ 500, '0x80040216', 'The operation is not supported on this table
 			$crm->no_faults;
 		}
 	}
+}
+
+# a link with a list: few keys are requested beside it, and its rows are kept only as far as memory allows
+{
+	my ($names, $listed) = split /\|/, $crm->sql('SELECT array_agg(DISTINCT a.name)::text, count(*) FROM (SELECT name FROM l.account OFFSET 20) n JOIN l.account a USING (name)');
+	my $few = $crm->sql('SELECT array_agg(contactid)::text FROM (SELECT contactid FROM l.contact WHERE parentcustomerid IS NOT NULL ORDER BY md5(contactid::text) LIMIT 40) c');
+
+	$crm->fault(path => 'link-entity', status => 400, code => '0x80048D0B', message => 'Link entities are not supported.', times => 0);
+	for my $case ([ 'few rows', "AND c.contactid = ANY ('$few')", '4MB', 1, 40 ], [ 'many rows', '', '4MB', $listed, $listed ], [ 'many rows in little memory', '', '64kB', 2 * $listed, 500 * $listed ])
+	{
+		my ($what, $where, $memory, $least, $most) = @$case;
+		my $prepare = "PREPARE q(text[]) AS $ask{inner} WHERE a.name = ANY (\$1) $where";
+		my $execute = "EXECUTE q (\$\$$names\$\$)";
+		my $begin = "$settings; SET plan_cache_mode = force_generic_plan; SET work_mem = '$memory'; SET hash_mem_multiplier = 1; $prepare";
+
+		$ask{link_listed} = "$begin; $execute";
+		$answer{link_listed} = sorted($crm->sql($ask{link_listed} =~ s/\bdv\./l./gr));
+		right_ok('link_listed', "$what, and a list of the link");
+		my $read = sum map { $_->{rows} // 0 } grep { $_->{target} =~ m{/accounts\?} } $crm->sent($ask{link_listed});
+		cmp_ok($read, '>=', $least, "… $read rows of the link were read");
+		cmp_ok($read, '<=', $most, '… and no more');
+	}
+	# with a variable, since EXECUTE opens no cursor
+	my $kept = $crm->sql("$settings; SET work_mem = '64kB'; SET hash_mem_multiplier = 1; BEGIN;
+		DO \$do\$ DECLARE k refcursor := 'k'; names text[] := \$\$$names\$\$; BEGIN SET LOCAL plan_cache_mode = force_generic_plan; OPEN k FOR $ask{inner} WHERE a.name = ANY (names); END \$do\$;
+		MOVE 1000 FROM k; SELECT sum(total_bytes) FROM pg_backend_memory_contexts WHERE name = 'dataverse listed links' OR parent = 'dataverse listed links'");
+	cmp_ok($kept, '<', 65536, "… which need $kept bytes");
+	$crm->no_faults;
 }
 
 # what the tables are refused for is no fault of the join's
