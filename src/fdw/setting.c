@@ -39,6 +39,21 @@ bool		dv_capture = true;
  */
 static char *run_settings = NULL;
 
+/*
+ * The settings of a run are consumed by the statement for which they were made: once it has begun,
+ * they do not apply to statements of the functions that it calls (defaults, domains).  Values of
+ * run_settings are told apart by their addresses, which PostgreSQL keeps when a function
+ * restores a former value.
+ */
+typedef struct consumed
+{
+	const char *settings;
+	struct consumed *next;
+	MemoryContextCallback callback;
+} consumed;
+
+static consumed *all_consumed = NULL;
+
 static bool
 check_setting(dv_option option, const char *value)
 {
@@ -138,6 +153,30 @@ dv_settings_init(void)
 							   GUC_NO_SHOW_ALL | GUC_NOT_IN_SAMPLE, NULL, assign_run_settings, NULL);
 }
 
+static bool
+are_consumed(const char *value)
+{
+	const consumed *c;
+
+	for (c = all_consumed; c != NULL; c = c->next)
+		if (c->settings == value)
+			return true;
+	return false;
+}
+
+static void
+statement_gone(void *arg)
+{
+	consumed  **c;
+
+	for (c = &all_consumed; *c != NULL; c = &(*c)->next)
+		if (*c == arg)
+		{
+			*c = (*c)->next;
+			return;
+		}
+}
+
 /* Returns the settings of a run (List of DefElem) for a statement that writes the table here. */
 static List *
 settings_of_run(Oid relid)
@@ -146,11 +185,28 @@ settings_of_run(Oid relid)
 	int			depth;
 	int			length = 0;
 
-	if (run_settings == NULL || sscanf(run_settings, "%u %d %n", &table, &depth, &length) < 2 ||
+	if (run_settings == NULL || are_consumed(run_settings) ||
+		sscanf(run_settings, "%u %d %n", &table, &depth, &length) < 2 ||
 		table != relid || depth != DatumGetInt32(OidFunctionCall0(F_PG_TRIGGER_DEPTH)))
 		return NIL;
 	return untransformRelOptions(OidFunctionCall3(F_ARRAY_IN, CStringGetDatum(run_settings + length),
 												  ObjectIdGetDatum(TEXTOID), Int32GetDatum(-1)));
+}
+
+void
+dv_settings_consume(Oid relid, MemoryContext statement)
+{
+	consumed   *c;
+
+	if (settings_of_run(relid) == NIL)
+		return;
+	c = MemoryContextAllocZero(statement, sizeof(*c));
+	c->settings = run_settings;
+	c->next = all_consumed;
+	c->callback.func = statement_gone;
+	c->callback.arg = c;
+	MemoryContextRegisterResetCallback(statement, &c->callback);
+	all_consumed = c;
 }
 
 static DefElem *

@@ -19,6 +19,12 @@ extern bool dv_summary;
 extern bool dv_capture;
 
 /*
+ * Says that a statement that writes this table has read its settings.  Those of a run do not apply to
+ * other statements until the context is deleted.
+ */
+extern void dv_settings_consume(Oid relid, MemoryContext statement);
+
+/*
  * Returns true if the ids that the statement gives to rows of this table are as good as generated
  * ones, because a run generated them for these rows.
  */

@@ -191,6 +191,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	dv_identity_prepare(m, plan, targetlist);
 	dv_rights_check(m, plan);
 	check_match_version(m, plan);
+	dv_settings_consume(relation->relid, context);
 	dv_row_prepare(m, plan);
 	dv_return_prepare(m, plan, targetlist);
 	dv_check_prepare(m, plan, mtstate);

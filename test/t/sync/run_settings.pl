@@ -26,6 +26,7 @@ $crm->sql(q{CREATE SCHEMA dv;
 		$$ BEGIN INSERT INTO dv.log (name) VALUES (repeat('x', 200)); RETURN NEW; END $$;
 	CREATE FUNCTION refused_here() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN IF pg_trigger_depth() = 1 THEN INSERT INTO dv.contact (lastname) VALUES (repeat('x', 200)); END IF; RETURN NEW; END $$;
+	CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NEW; END $$;
 	CREATE FUNCTION again() RETURNS trigger LANGUAGE plpgsql AS
 		$$ BEGIN INSERT INTO dv.log (accountid, name) VALUES ('40000000-0000-0000-0000-000000000001', 'again'); RETURN NEW; END $$});
 
@@ -95,6 +96,22 @@ for my $name (sort keys %runs)
 	is($crm->sql(q{WITH u AS (UPDATE dv.log SET name = 'before' WHERE accountid = '40000000-0000-0000-0000-000000000001' AND name = 'again' RETURNING 1) SELECT count(*) FROM u}),
 		'1', '… which overwrites the row');
 }
+
+# ---- functions that the statement calls write as the session says, too
+
+$crm->sql(q{CREATE FUNCTION called() RETURNS text LANGUAGE plpgsql AS
+		$$ BEGIN INSERT INTO dv.contact (lastname, firstname) VALUES (repeat('x', 200), 'inner'); RETURN 'outer'; END $$;
+	ALTER FOREIGN TABLE dv.contact ADD firstname text DEFAULT called()});
+for my $case ([ 'RESET ALL', 1 ], [ q{SET dataverse_fdw.on_error = 'continue'}, 0 ])
+{
+	my ($set, $fails) = @$case;
+	my ($status, $err, $filed, $written) = outcome($runs{push}, { set => $set, trigger => 'nothing' }, $fails ? 'continue' : 'abort');
+
+	is($status == 0 ? 0 : 1, $fails, "$set: a row of a function that is refused ends the run or not") or diag $err;
+	is($filed, $fails ? '' : 'insert x', '… and is filed if the session says so');
+	is($written, $fails ? '0' : '1', '… and the row of the run is written then');
+}
+$crm->sql('ALTER FOREIGN TABLE dv.contact DROP firstname');
 
 # ---- what is set is left
 
