@@ -148,6 +148,22 @@ CALL dataverse.push($$SELECT id AS accountid, NULL::text AS name, 'A-' || employ
 SELECT name, accountnumber FROM push_dv.account WHERE accountid = (SELECT id FROM source WHERE employees = 8);
 DELETE FROM push_dv.account WHERE name = 'in time';
 
+-- called by code that can commit, and by code that cannot
+DO $$
+DECLARE
+  n record;
+BEGIN
+  FOR n IN SELECT i, repeat('x', 3000) AS x FROM generate_series(1, 3) AS i LOOP
+    CALL dataverse.push(format('SELECT ''from a loop'' AS name, i AS numberofemployees FROM generate_series(1, %s) AS i', n.i), 'push_dv.account', chunk => 1);
+    RAISE INFO '% % %', n.i, length(n.x), (SELECT count(*) FROM push_dv.account WHERE name = 'from a loop');
+  END LOOP;
+END $$;
+DO $$ BEGIN CALL dataverse.push('SELECT ''from a block'' AS name', 'push_dv.account'); EXCEPTION WHEN division_by_zero THEN NULL; END $$;
+CREATE FUNCTION calling() RETURNS void LANGUAGE plpgsql AS $$ BEGIN CALL dataverse.push('SELECT ''from a function'' AS name', 'push_dv.account'); END $$;
+SELECT calling();
+DELETE FROM push_dv.account WHERE name LIKE 'from a %';
+SELECT * FROM pg_temp.left_over;
+
 -- a dry run sends nothing
 SET dataverse_fdw.dry_run = on;
 SET client_min_messages = notice;

@@ -334,9 +334,9 @@ dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot 
 /*
  * Rows of runs
  *
- * PostgreSQL makes a tuple of each row to insert, of all columns of the table, and takes it
- * apart again.  That is a third of our time for a row, and Dataverse's tables have hundreds of
- * columns.  The statements of runs give the writer the values as their plan returns them,
+ * PostgreSQL makes a tuple of each row to insert, with all columns of the table, and takes it
+ * apart again.  This is a fifth of our time for a row, because tables of Dataverse have hundreds
+ * of columns.  The statements of runs give the writer the values as their plan returns them,
  * provided that nothing else looks at the rows.
  */
 
