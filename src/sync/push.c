@@ -526,9 +526,7 @@ get_state(const push *p)
 	dv_push_state *state = dv_state_push_get(p->id);
 
 	if (state == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_UNDEFINED_OBJECT),
-				 errmsg("push %lld has been forgotten", (long long) p->id)));
+		dv_state_push_forgotten(p->id);
 	return state;
 }
 
@@ -750,11 +748,16 @@ static void
 explain(dv_run *run, const char *phase, ErrorData *error)
 {
 	push	   *p = (push *) run;
-	dv_push_state *state = get_state(p);
+	dv_push_state *state = dv_state_push_get(p->id);
 	const char *where = psprintf("The run was in phase \"%s\".", phase);
 	const char *hint = join(cure_of(p, error->sqlerrcode), "  ", error->hint);
 
-	if (state->staging == NULL)
+	if (state == NULL)
+	{
+		if (hint == NULL)
+			hint = "The next call runs the query again.";
+	}
+	else if (state->staging == NULL)
 	{
 		where = psprintf("%s  Nothing has been sent.", where);
 		if (hint == NULL)
@@ -772,7 +775,7 @@ explain(dv_run *run, const char *phase, ErrorData *error)
 		hint = join(hint, "\n", psprintf("The next call with the same query continues where this one stopped, without running the query again.  "
 										 "SELECT dataverse.forget_push(%lld) abandons the push.", (long long) p->id));
 	}
-	error->message = psprintf("could not push to foreign table %s: %s", state->foreign_table, error->message);
+	error->message = psprintf("could not push to foreign table %s: %s", state != NULL ? state->foreign_table : p->name, error->message);
 	error->detail = join(error->detail, "\n", where);
 	error->hint = unconstify(char *, hint);
 }
@@ -953,7 +956,8 @@ dataverse_forget_push(PG_FUNCTION_ARGS)
 	/* nobody locks a future push of another role */
 	if (dv_state_push_get(id) == NULL)
 		PG_RETURN_BOOL(false);
-	if (!dv_run_lock_push(id, false))
+	/* a run that began earlier would find a state that is about to vanish */
+	if (!dv_run_lock_push_until_end(id))
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 				 errmsg("push %lld is under way", (long long) id),
@@ -968,6 +972,5 @@ dataverse_forget_push(PG_FUNCTION_ARGS)
 		SPI_finish();
 		dv_state_push_close(state);
 	}
-	(void) dv_run_lock_release();
 	PG_RETURN_BOOL(state != NULL);
 }

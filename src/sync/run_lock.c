@@ -8,6 +8,9 @@
  * and all others would wait.  Therefore the rollback of the whole transaction, which no
  * run survives, releases the lock.
  *
+ * dataverse.forget_push() takes the lock for its transaction only.  It must keep it to the
+ * end: until then, the others still see the push.  And its error may be caught.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
@@ -51,8 +54,8 @@ static dv_xact_participant xact_participant = {
 	.on_xact = on_xact
 };
 
-static bool
-take(uint32 class, uint32 key, bool wait)
+static LOCKTAG
+tag_of(uint32 class, uint32 key)
 {
 	LOCKTAG		tag;
 
@@ -60,10 +63,18 @@ take(uint32 class, uint32 key, bool wait)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("this session holds the lock of a run already")));
-	dv_xact_join(&xact_participant);
 	SET_LOCKTAG_ADVISORY(tag, MyDatabaseId, class, key, 2);
 	/* any role can take advisory locks in SQL, and so could keep all others from running */
 	tag.locktag_type = LOCKTAG_USERLOCK;
+	return tag;
+}
+
+static bool
+take(uint32 class, uint32 key, bool wait)
+{
+	LOCKTAG		tag = tag_of(class, key);
+
+	dv_xact_join(&xact_participant);
 	if (LockAcquire(&tag, ExclusiveLock, true, !wait) == LOCKACQUIRE_NOT_AVAIL)
 		return false;
 	held = tag;
@@ -71,10 +82,24 @@ take(uint32 class, uint32 key, bool wait)
 	return true;
 }
 
+static uint32
+key_of_push(int64 push)
+{
+	return (uint32) (push % PG_INT32_MAX);
+}
+
 bool
 dv_run_lock_push(int64 push, bool wait)
 {
-	return take(PUSH_LOCK_CLASS, (uint32) (push % PG_INT32_MAX), wait);
+	return take(PUSH_LOCK_CLASS, key_of_push(push), wait);
+}
+
+bool
+dv_run_lock_push_until_end(int64 push)
+{
+	LOCKTAG		tag = tag_of(PUSH_LOCK_CLASS, key_of_push(push));
+
+	return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
 }
 
 /*

@@ -10,6 +10,12 @@
 /* Takes the lock of a push.  Returns false if another session has it and "wait" is false. */
 extern bool dv_run_lock_push(int64 push, bool wait);
 
+/*
+ * Takes the lock of a push until the transaction ends.  Returns false if another session has it.
+ * Raises an error if this session has a run.
+ */
+extern bool dv_run_lock_push_until_end(int64 push);
+
 /* Releases the lock that this session holds.  Returns false if it holds none. */
 extern bool dv_run_lock_release(void);
 

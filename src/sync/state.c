@@ -101,7 +101,8 @@ static statement get_push = {
 static statement put_push = {
 	.sql = "UPDATE dataverse.push_states AS p SET staging = $2, staged_as = $3, staged_at = $4, source = $5,"
 	"  version_before = nullif($6, -1), rows = $7, done = $8, marked = $9, sent = $10, rejected = $11"
-	" WHERE p.id = $1",
+	" WHERE p.id = $1"
+	" RETURNING p.id",
 	.nargs = 11, .types = {INT8OID, TEXTOID, OIDOID, TIMESTAMPTZOID, TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID}
 };
 
@@ -336,6 +337,14 @@ dv_state_push_get(int64 push)
 }
 
 void
+dv_state_push_forgotten(int64 push)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_UNDEFINED_OBJECT),
+			 errmsg("push %lld has been forgotten", (long long) push)));
+}
+
+void
 dv_state_push_put(const dv_push_state *state)
 {
 	Datum		args[] = {
@@ -347,7 +356,8 @@ dv_state_push_put(const dv_push_state *state)
 	};
 	row			r;
 
-	execute(&put_push, args, NULL, &r);
+	if (!execute(&put_push, args, NULL, &r))
+		dv_state_push_forgotten(state->id);
 }
 
 void
@@ -421,7 +431,11 @@ dv_state_run_begin(const dv_push_state *push, const char *phase)
 	if (!execute(&insert_run,
 				 ARGS(id, current_role_name(), phase != NULL ? CStringGetTextDatum(phase) : (Datum) 0),
 				 phase != NULL ? "   " : "  n", &r))
-		elog(ERROR, "could not find push %lld", (long long) push->id);
+	{
+		if (phase != NULL)
+			dv_state_push_forgotten(push->id);
+		return 0;
+	}
 	(void) dv_run_effort(true);
 	return DatumGetInt64(r.values[0]);
 }

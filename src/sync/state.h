@@ -70,6 +70,9 @@ extern int64 dv_state_push_open(Oid foreign_table, const char *query, const char
 /* Returns the state of a push, or NULL if it has ended.  Raises an error for other roles. */
 extern dv_push_state *dv_state_push_get(int64 push);
 
+/* Raises the error about a push that has ended while it was being run. */
+extern void dv_state_push_forgotten(int64 push) pg_attribute_noreturn();
+
 /* Stores what has changed since dv_state_push_get(). */
 extern void dv_state_push_put(const dv_push_state *state);
 extern void dv_state_push_close(const dv_push_state *state);
@@ -80,7 +83,10 @@ extern void dv_state_push_close(const dv_push_state *state);
  */
 extern Oid	dv_state_push_staging(const dv_push_state *state);
 
-/* Records a run of a push.  Without a phase, the run has been skipped. */
+/*
+ * Records a run of a push.  Without a phase, the run has been skipped, unless the push has ended;
+ * then nothing is recorded.
+ */
 extern int64 dv_state_run_begin(const dv_push_state *push, const char *phase);
 extern void dv_state_run_add(int64 run, const char *phase, const dv_run_counts *counts);
 

@@ -334,6 +334,41 @@ is($crm->sql('SELECT count(*) FROM dv.account'), 2 * $rows, 'the second call of 
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype IN ('advisory', 'userlock')}), '0', 'no lock is held');
 $crm->idle_ok('after pushes');
 
+# ---- abandoned by another transaction, or by the query
+
+begin_anew();
+$crm->fault(path => 'CreateMultiple', after => 3, times => 0, action => 'stall');
+like(say_of("SET statement_timeout = 1500;\n$made"), qr/Of 3000 rows, 0 are done/, 'a push stops');
+$crm->no_faults;
+{
+	my $forgetter = $node->background_psql('postgres');
+	my $forget = 'SELECT dataverse.forget_push(id) FROM dataverse.pushes';
+	my $skipping = push_of('SELECT name, numberofemployees, description FROM local', ', wait => false');
+
+	# the table with the rows cannot be dropped
+	$crm->sql(q{DO $$ BEGIN EXECUTE (SELECT 'CREATE VIEW dependent AS SELECT FROM ' || staged_in FROM dataverse.pushes); END $$});
+	$forgetter->query_safe("DO \$\$ BEGIN PERFORM * FROM ($forget) AS f; EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END \$\$");
+	is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'a caught error of forget_push() leaves no lock');
+	$crm->sql('DROP VIEW dependent');
+
+	$forgetter->query_safe("BEGIN; $forget");
+	my $locker = $node->background_psql('postgres');
+	$locker->query_safe('BEGIN; LOCK TABLE dataverse.run_log IN ACCESS EXCLUSIVE MODE');
+	my $skips = push_until_it_waits($skipping, 'skips a push', 'Lock');
+	my $waits = push_until_it_waits($made, 'waits for a push', 'Lock');
+	$forgetter->query_safe('COMMIT');
+	$locker->query_safe('COMMIT');
+	$_->quit for $forgetter, $locker;
+	like($crm->finish($skips), qr/^NOTICE:  skipped push to dv\.account: another session is running it$/, 'a push that is being abandoned is skipped');
+	like($crm->finish($waits), qr/^NOTICE:  pushed to dv\.account: 3000 rows sent/, 'or begins again once it has been abandoned');
+}
+is($crm->sql('SELECT count(*) FROM dataverse.pushes') . $crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}),
+	'00', 'no state of a push is left');
+$crm->sql(q{CREATE FUNCTION abandon() RETURNS text LANGUAGE sql VOLATILE
+	AS $$ SELECT dataverse.run_unlock() || ' ' || dataverse.forget_push(max(id)) FROM dataverse.pushes $$});
+like(say_of(push_of('SELECT abandon() AS name', '')), qr/could not push to foreign table dv\.account: push \d+ has been forgotten/, 'a query cannot abandon its push');
+is($crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}) . last_run('status'), '0failed', 'nor leave its rows');
+
 # ---- rights
 
 begin_anew();
