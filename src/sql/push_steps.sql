@@ -8,7 +8,7 @@ DECLARE
   wrong text := CASE
     WHEN foreign_table IS NULL THEN 'argument "foreign_table" is null'
     WHEN query IS NULL THEN 'argument "query" is null'
-    WHEN query ~ '^[;\s]*$' THEN 'argument "query" is empty'
+    WHEN query ~ '^[;[:space:]]*$' THEN 'argument "query" is empty'
     WHEN chunk IS NULL OR chunk < 1 THEN format('invalid value for argument "chunk": "%s"', coalesce(chunk::text, 'null'))
     WHEN max_errors < 0 THEN format('invalid value for argument "max_errors": "%s"', max_errors)
     WHEN key = '{}' OR '' = ANY (key) OR array_position(key, NULL) IS NOT NULL
@@ -17,7 +17,7 @@ DECLARE
     WHEN operation = 'insert' AND key IS NOT NULL THEN 'argument "key" is not allowed for operation "insert"'
   END;
   cure text := CASE
-    WHEN foreign_table IS NULL OR coalesce(query, '') ~ '^[;\s]*$' THEN
+    WHEN foreign_table IS NULL OR coalesce(query, '') ~ '^[;[:space:]]*$' THEN
       'Give the query and the foreign table, as in CALL dataverse.push(''SELECT name FROM customers'', ''dv.account'').'
     WHEN chunk IS NULL OR chunk < 1 THEN 'It is the number of rows between two commits, at least 1.'
     WHEN max_errors < 0 THEN 'It is the number of rows that may be refused, at least 0.'
@@ -296,7 +296,7 @@ LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  body CONSTANT text := format(E'(%s\n) AS q', regexp_replace(query, '[;\s]+$', ''));
+  body CONSTANT text := format(E'(%s\n) AS q', regexp_replace(query, '[;[:space:]]+$', ''));
   schema CONSTANT name := (
     SELECT n.nspname FROM unnest(schemas) WITH ORDINALITY AS u (s, i) JOIN pg_namespace AS n ON n.nspname = u.s
     WHERE has_schema_privilege(n.oid, 'CREATE') AND n.oid <> pg_my_temp_schema() AND NOT starts_with(n.nspname, 'pg_')

@@ -369,6 +369,15 @@ $crm->sql(q{CREATE FUNCTION abandon() RETURNS text LANGUAGE sql VOLATILE
 like(say_of(push_of('SELECT abandon() AS name', '')), qr/could not push to foreign table dv\.account: push \d+ has been forgotten/, 'a query cannot abandon its push');
 is($crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}) . last_run('status'), '0failed', 'nor leave its rows');
 
+# ---- with settings of the session
+
+begin_anew();
+$crm->sql('CREATE VIEW locals AS TABLE local');
+like(say_of("SET escape_string_warning = off; SET standard_conforming_strings = off;\n" . push_of('SELECT name, numberofemployees, description FROM locals', '')),
+	qr/3000 rows sent/, 'the query is not changed by settings of the session');
+$crm->sql('DROP VIEW locals');
+same_ok('settings');
+
 # ---- rights
 
 begin_anew();
