@@ -488,6 +488,7 @@ take_restored(push *p, dv_push_state *state, Oid staging)
 	dv_state_push_put(state);
 }
 
+/* The server can be altered while a run waits, so each step asks. */
 static void
 check_source(const push *p, const dv_push_state *state)
 {
@@ -682,6 +683,7 @@ send_chunk(dv_run *run)
 	dv_hold(p->name, p->relid);
 	AtEOXact_GUC(true, level);
 
+	check_source(p, state);
 	c.tried = c.last - c.first;
 	if (in_doubt)
 		send_again(p, &c, errors_left);

@@ -369,6 +369,27 @@ $crm->sql(q{CREATE FUNCTION abandon() RETURNS text LANGUAGE sql VOLATILE
 like(say_of(push_of('SELECT abandon() AS name', '')), qr/could not push to foreign table dv\.account: push \d+ has been forgotten/, 'a query cannot abandon its push');
 is($crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}) . last_run('status'), '0failed', 'nor leave its rows');
 
+# ---- the server gets another address during a run
+
+begin_anew();
+$crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall');
+like(say_of("SET statement_timeout = 1500;\n$made"), qr/1000 are done/, 'a push stops');
+$crm->no_faults;
+{
+	my $url = $crm->dvsim->base;
+	my $holder = $node->background_psql('postgres');
+	$holder->query_safe('BEGIN; SELECT * FROM dataverse.push_states FOR UPDATE');
+	my $h = push_until_it_waits($made, 'moves', 'Lock');
+	$crm->sql(sprintf q{ALTER SERVER crm OPTIONS (SET url '%s')}, $url =~ s/127\.0\.0\.1/localhost/r);
+	$holder->query_safe('COMMIT');
+	$holder->quit;
+	like($crm->finish($h), qr/push \d+ was started to \Q$url\E, but the server of the foreign table is now .*localhost.*2000 of its 3000 rows were sent/s,
+		'the rest of the rows does not go to another address');
+	$crm->sql("ALTER SERVER crm OPTIONS (SET url '$url')");
+}
+like(say_of($made), qr/2000 of 3000 rows are done/, 'the push continues at the former one');
+same_ok('another address');
+
 # ---- with settings of the session
 
 begin_anew();
