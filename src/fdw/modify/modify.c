@@ -194,6 +194,7 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	dv_identity_prepare(m, plan, targetlist);
 	dv_rights_check(m, plan);
 	check_match_version(m, plan);
+	m->of_run = dv_setting_of_run(relation->relid);
 	dv_settings_consume(relation->relid, context);
 	dv_row_prepare(m, plan);
 	dv_return_prepare(m, plan, targetlist);
@@ -220,13 +221,14 @@ dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, Lis
 	m = open_modify(mtstate, rinfo, &plan, plan.command == CMD_INSERT ? NIL : below->targetlist);
 	m->expected = below->plan_rows;
 	rinfo->ri_FdwState = m;
-	if (dv_setting_of_run(m->relation->relid) && is_plain(mtstate, rinfo))
+	if (m->of_run && is_plain(mtstate, rinfo))
 	{
 		MemoryContext old = MemoryContextSwitchTo(m->estate->es_query_cxt);
 
 		m->direct = ExecInitExtraTupleSlot(m->estate, m->desc, &TTSOpsVirtual);
 		m->direct->tts_tableOid = m->relation->relid;
 		mtstate->ps.ExecProcNode = write_rows;
+		elog(DEBUG2, "rows for foreign table \"%s\" go to the writer as the plan returns them", m->relation->name);
 		MemoryContextSwitchTo(old);
 	}
 }
