@@ -71,7 +71,7 @@ extern int64 dv_state_push_open(Oid foreign_table, const char *query, const char
 extern dv_push_state *dv_state_push_get(int64 push);
 
 /* Raises the error about a push that has ended while it was being run. */
-extern void dv_state_push_forgotten(int64 push) pg_attribute_noreturn();
+extern void dv_state_push_forgotten(int64 push) __attribute__((noreturn));
 
 /* Stores what has changed since dv_state_push_get(). */
 extern void dv_state_push_put(const dv_push_state *state);
