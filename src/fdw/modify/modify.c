@@ -337,7 +337,7 @@ dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot 
  * Rows of runs
  *
  * PostgreSQL makes a tuple of each row to insert, with all columns of the table, and takes it
- * apart again.  This is a fifth of our time for a row, because tables of Dataverse have hundreds
+ * apart again.  This is a fifth of our CPU time for a row, because tables of Dataverse have hundreds
  * of columns.  The statements of runs give the writer the values as their plan returns them,
  * provided that nothing else looks at the rows.
  */
