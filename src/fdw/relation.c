@@ -370,7 +370,11 @@ dv_relation_check(const dv_relation *relation, uint32 signature)
 char *
 dv_relation_qualified_name(Oid relid)
 {
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), get_rel_name(relid));
+	char	   *name = get_rel_name(relid);
+
+	if (name == NULL)
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
 }
 
 dv_options
