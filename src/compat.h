@@ -259,14 +259,6 @@ dv_import_row_count(Relation rel, BlockNumber pages, double rows, TimestampTz be
 }
 #endif
 
-/* 18 introduced generated columns that are not stored. */
-#if PG_VERSION_NUM >= 180000
-#define dv_has_generated(desc) \
-	((desc)->constr != NULL && ((desc)->constr->has_generated_stored || (desc)->constr->has_generated_virtual))
-#else
-#define dv_has_generated(desc) ((desc)->constr != NULL && (desc)->constr->has_generated_stored)
-#endif
-
 /* The user on whose behalf a table is written; InvalidOid: the current user. */
 #if PG_VERSION_NUM >= 160000
 #define dv_result_user(rinfo, estate) ExecGetResultRelCheckAsUser(rinfo, estate)

@@ -260,12 +260,6 @@ is_made_of_run(List *run)
 }
 
 bool
-dv_setting_of_run(Oid relid)
-{
-	return settings_of_run(relid) != NIL;
-}
-
-bool
 dv_setting_ids_made(Oid relid)
 {
 	return is_made_of_run(settings_of_run(relid));

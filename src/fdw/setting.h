@@ -30,9 +30,6 @@ extern void dv_settings_consume(Oid relid, MemoryContext statement);
  */
 extern bool dv_setting_ids_made(Oid relid);
 
-/* Returns true if the statement writes this table for a run. */
-extern bool dv_setting_of_run(Oid relid);
-
 extern void dv_settings_init(void);
 
 /*

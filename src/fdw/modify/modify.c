@@ -42,9 +42,6 @@
 #include "fdw/setting.h"
 #include "net/text.h"
 
-static TupleTableSlot *write_rows(PlanState * node);
-static bool is_plain(const ModifyTableState *mtstate, const ResultRelInfo *rinfo);
-
 /*
  * Beginning
  */
@@ -194,7 +191,6 @@ open_modify(ModifyTableState *mtstate, ResultRelInfo *rinfo, const dv_modify_pla
 	dv_identity_prepare(m, plan, targetlist);
 	dv_rights_check(m, plan);
 	check_match_version(m, plan);
-	m->of_run = dv_setting_of_run(relation->relid);
 	dv_settings_consume(relation->relid, context);
 	dv_row_prepare(m, plan);
 	dv_return_prepare(m, plan, targetlist);
@@ -221,16 +217,6 @@ dataverseBeginForeignModify(ModifyTableState *mtstate, ResultRelInfo *rinfo, Lis
 	m = open_modify(mtstate, rinfo, &plan, plan.command == CMD_INSERT ? NIL : below->targetlist);
 	m->expected = below->plan_rows;
 	rinfo->ri_FdwState = m;
-	if (m->of_run && is_plain(mtstate, rinfo))
-	{
-		MemoryContext old = MemoryContextSwitchTo(m->estate->es_query_cxt);
-
-		m->direct = ExecInitExtraTupleSlot(m->estate, m->desc, &TTSOpsVirtual);
-		m->direct->tts_tableOid = m->relation->relid;
-		mtstate->ps.ExecProcNode = write_rows;
-		elog(DEBUG2, "rows for foreign table \"%s\" go to the writer as the plan returns them", m->relation->name);
-		MemoryContextSwitchTo(old);
-	}
 }
 
 /* For COPY, and for rows that are routed to this partition. */
@@ -331,67 +317,6 @@ dataverseExecForeignModify(EState *estate, ResultRelInfo *rinfo, TupleTableSlot 
 	if (result != NULL)
 		m->drain.counted++;
 	return result;
-}
-
-/*
- * Rows of runs
- *
- * PostgreSQL makes a tuple of each row to insert, with all columns of the table, and takes it
- * apart again.  This is a fifth of our CPU time for a row, because tables of Dataverse have hundreds
- * of columns.  The statements of runs give the writer the values as their plan returns them,
- * provided that nothing else looks at the rows.
- */
-
-/* Takes the place of ExecModifyTable(). */
-static TupleTableSlot *
-write_rows(PlanState * node)
-{
-	ModifyTableState *mtstate = castNode(ModifyTableState, node);
-	EState	   *estate = node->state;
-	ResultRelInfo *rinfo = mtstate->resultRelInfo;
-	TupleTableSlot *slot = ((dv_modify *) rinfo->ri_FdwState)->direct;
-	int			natts = slot->tts_tupleDescriptor->natts;
-
-	while (!mtstate->mt_done)
-	{
-		TupleTableSlot *row;
-
-		CHECK_FOR_INTERRUPTS();
-		ResetPerTupleExprContext(estate);
-		row = ExecProcNode(outerPlanState(node));
-		if (TupIsNull(row))
-		{
-			mtstate->mt_done = true;
-			break;
-		}
-		slot_getallattrs(row);
-		ExecClearTuple(slot);
-		memcpy(slot->tts_values, row->tts_values, natts * sizeof(Datum));
-		memcpy(slot->tts_isnull, row->tts_isnull, natts * sizeof(bool));
-		ExecStoreVirtualTuple(slot);
-		if (slot->tts_tupleDescriptor->constr != NULL)
-			ExecConstraints(rinfo, slot, estate);
-		if (dataverseExecForeignModify(estate, rinfo, slot, row) != NULL)
-			estate->es_processed++;
-	}
-	return NULL;
-}
-
-/* Returns true if nothing but the foreign table and its constraints looks at the rows to insert. */
-static bool
-is_plain(const ModifyTableState *mtstate, const ResultRelInfo *rinfo)
-{
-	const ModifyTable *node = (const ModifyTable *) mtstate->ps.plan;
-	Relation	rel = rinfo->ri_RelationDesc;
-	TupleDesc	desc = RelationGetDescr(rel);
-	List	   *columns = outerPlan(node)->targetlist;
-
-	return node->operation == CMD_INSERT && node->canSetTag && list_length(node->resultRelations) == 1 &&
-		node->returningLists == NIL && node->withCheckOptionLists == NIL &&
-		node->onConflictAction == ONCONFLICT_NONE && rinfo->ri_TrigDesc == NULL &&
-		rinfo->ri_RootResultRelInfo == NULL && !rel->rd_rel->relispartition &&
-		!dv_has_generated(desc) && list_length(columns) == desc->natts &&
-		ExecCleanTargetListLength(columns) == desc->natts;
 }
 
 /*

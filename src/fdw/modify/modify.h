@@ -220,8 +220,6 @@ typedef struct dv_modify
 	dv_session *session;		/* NULL until the first row */
 	dv_writer  *writer;
 	int64		started;
-	bool		of_run;			/* a run has made settings for the statement */
-	TupleTableSlot *direct;		/* for rows that the executor does not take; NULL: there are none */
 
 	dv_modify_identity identity;
 	dv_modify_values values;

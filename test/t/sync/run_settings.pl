@@ -113,30 +113,6 @@ for my $case ([ 'RESET ALL', 1 ], [ q{SET dataverse_fdw.on_error = 'continue'}, 
 }
 $crm->sql('ALTER FOREIGN TABLE dv.contact DROP firstname');
 
-# ---- rows of a push go to the writer directly, unless something else looks at them
-
-sub goes_directly
-{
-	my ($statement) = @_;
-	my (undef, $err) = $crm->as('postgres', "SET client_min_messages = debug2; $statement");
-
-	like($err, qr/1 row sent/, "written: $statement") if $statement =~ /push/;
-	return $err =~ /rows for foreign table "contact" go to the writer as the plan returns them/ ? 1 : 0;
-}
-
-{
-	my $push = q{CALL dataverse.push($$SELECT 'directly' AS lastname$$, 'dv.contact')};
-
-	is(goes_directly($push), 1, 'rows of a push go to the writer as the plan returns them');
-	is(goes_directly(q{INSERT INTO dv.contact (lastname) VALUES ('by INSERT')}), 0, '… but not those of other statements');
-	$crm->sql('CREATE TRIGGER also AFTER INSERT ON dv.contact FOR EACH ROW EXECUTE FUNCTION again()');
-	$crm->sql(q{DELETE FROM dv.log WHERE accountid = '40000000-0000-0000-0000-000000000001'});
-	is(goes_directly($push), 0, '… nor those that a trigger gets');
-	is($crm->sql(q{SELECT name FROM dv.log}), 'again', '… which fires');
-	$crm->sql('DROP TRIGGER also ON dv.contact');
-	$crm->sql(q{DELETE FROM dv.contact});
-}
-
 # ---- what is set is left
 
 is($crm->sql(q{SET client_min_messages = error; SET dataverse_fdw.on_error = 'continue'; SET dataverse_fdw.insert_mode = 'upsert';
