@@ -508,7 +508,7 @@ begin_anew();
 	};
 	$session->query_safe('SET client_min_messages = error');
 	$session->query_safe(sprintf "CALL dataverse.push(\$\$$many\$\$, 'dv.account')", 20000) for 1 .. 4;
-	my $contexts = sub { $session->query_safe('SELECT sum(total_bytes) / 1024 FROM pg_backend_memory_contexts') + 0 };
+	my $contexts = sub { $session->query_safe('SELECT sum(used_bytes) / 1024 FROM pg_backend_memory_contexts') + 0 };
 	my $before = $size->();
 	my $before_in = $contexts->();
 	# allocators return freed memory when they like, so the least of three sizes counts
@@ -518,8 +518,8 @@ begin_anew();
 		$session->query_safe(sprintf "CALL dataverse.push(\$\$$many\$\$, 'dv.account')", 200000);
 		$after = min($after // $size->(), $size->());
 	} while (++$runs < 3 && $after - $before >= 8192 + Crm::quarantine());
-	# the rows are 50 MB
-	cmp_ok(abs($contexts->() - $before_in), '<', 1024, 'no memory of 200000 rows stays allocated');
+	# the rows are 50 MB; contexts may have allocated another block, so what is in use counts
+	cmp_ok(abs($contexts->() - $before_in), '<', 1024, 'no memory of 200000 rows stays in use');
 	# malloc() keeps the memory freed by requests (malloc_trim() returns it)
 	cmp_ok($after - $before, '<', 8192 + Crm::quarantine(), "200000 rows take hardly more memory than 20000 ($before kB, $after kB)");
 	is($crm->sql('SELECT count(*) FROM dv.account'), 80000 + 200000 * $runs, 'and all exist');
