@@ -19,6 +19,7 @@
 
 #include "access/htup_details.h"
 #include "access/table.h"
+#include "catalog/pg_class.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "common/hashfn.h"
@@ -30,6 +31,7 @@
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 #include "utils/rel.h"
+#include "utils/syscache.h"
 
 #include "compat.h"
 #include "dataverse/address.h"
@@ -375,6 +377,19 @@ dv_relation_qualified_name(Oid relid)
 	if (name == NULL)
 		elog(ERROR, "cache lookup failed for relation %u", relid);
 	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(relid)), name);
+}
+
+Oid
+dv_relation_owner(Oid relid)
+{
+	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
+	Oid			owner;
+
+	if (!HeapTupleIsValid(tuple))
+		elog(ERROR, "cache lookup failed for relation %u", relid);
+	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
+	ReleaseSysCache(tuple);
+	return owner;
 }
 
 dv_options

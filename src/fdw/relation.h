@@ -78,6 +78,7 @@ extern void dv_relation_check(const dv_relation *relation, uint32 signature);
 
 /* Returns the name of any table with its schema, as statements have to write it. */
 extern char *dv_relation_qualified_name(Oid relid);
+extern Oid	dv_relation_owner(Oid relid);
 
 /* Returns the options of the table and of its server, whether or not the table can be opened. */
 extern dv_options dv_relation_options(Oid relid);

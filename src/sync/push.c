@@ -116,8 +116,6 @@ are(int64 n)
  * Numbers of rows
  */
 
-#define INT8_BY_VALUE (sizeof(Datum) >= sizeof(int64))
-
 static int
 compare(const void *a, const void *b)
 {
@@ -137,7 +135,7 @@ numbers_in(ArrayType *array)
 
 	if (array == NULL)
 		return result;
-	deconstruct_array(array, INT8OID, sizeof(int64), INT8_BY_VALUE, TYPALIGN_DOUBLE, &values, NULL, &result.n);
+	deconstruct_array(array, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE, &values, NULL, &result.n);
 	result.of = palloc(sizeof(int64) * (result.n + 1));
 	for (i = 0; i < result.n; i++)
 		result.of[i] = DatumGetInt64(values[i]);
@@ -153,7 +151,7 @@ array_of(numbers a)
 
 	for (i = 0; i < a.n; i++)
 		values[i] = Int64GetDatum(a.of[i]);
-	return construct_array(values, a.n, INT8OID, sizeof(int64), INT8_BY_VALUE, TYPALIGN_DOUBLE);
+	return construct_array(values, a.n, INT8OID, sizeof(int64), FLOAT8PASSBYVAL, TYPALIGN_DOUBLE);
 }
 
 static numbers

@@ -173,15 +173,7 @@ typedef struct row
 static Oid
 owner_of_tables(void)
 {
-	Oid			relid = get_relname_relid("push_states", get_namespace_oid("dataverse", false));
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
+	return dv_relation_owner(get_relname_relid("push_states", get_namespace_oid("dataverse", false)));
 }
 
 static void

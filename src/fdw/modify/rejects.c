@@ -26,9 +26,7 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "catalog/dependency.h"
-#include "catalog/pg_class.h"
 #include "catalog/pg_foreign_data_wrapper.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -40,7 +38,6 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
-#include "utils/syscache.h"
 
 #include "dataverse/address.h"
 #include "dataverse/header.h"
@@ -397,19 +394,6 @@ find_table(const dv_relation *relation)
 	return relid;
 }
 
-static Oid
-owner_of(Oid relid)
-{
-	HeapTuple	tuple = SearchSysCache1(RELOID, ObjectIdGetDatum(relid));
-	Oid			owner;
-
-	if (!HeapTupleIsValid(tuple))
-		elog(ERROR, "cache lookup failed for relation %u", relid);
-	owner = ((Form_pg_class) GETSTRUCT(tuple))->relowner;
-	ReleaseSysCache(tuple);
-	return owner;
-}
-
 /* The plan is made again if the table has another name than before. */
 static SPIPlanPtr
 plan_for(Oid relid)
@@ -452,7 +436,7 @@ insert(Oid relid, Datum *values, const char *nulls)
 	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
 							 GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&userid, &sec_context);
-	SetUserIdAndSecContext(owner_of(relid), sec_context | SECURITY_LOCAL_USERID_CHANGE |
+	SetUserIdAndSecContext(dv_relation_owner(relid), sec_context | SECURITY_LOCAL_USERID_CHANGE |
 						   SECURITY_RESTRICTED_OPERATION);
 	SPI_connect();
 	if (SPI_execute_plan(plan_for(relid), values, nulls, false, 0) != SPI_OK_SELECT ||
