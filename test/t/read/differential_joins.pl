@@ -1146,7 +1146,7 @@ for my $mistake (sort keys %mistakes)
 		last if @pairs == 150;
 	}
 	my @telling = @pairs ? Differential::telling($crm, "SET TimeZone = 'America/Los_Angeles';", @pairs) : ();
-	cmp_ok(scalar(@telling), '>', 0, "$mistake: " . @telling . ' of ' . @pairs . 'questions would detect it');
+	cmp_ok(scalar(@telling), '>', 0, "$mistake: " . @telling . ' of ' . @pairs . ' questions would detect it');
 }
 
 # ---- each element, attribute, and operator of FetchXML has a source (only the last requests are examined)
