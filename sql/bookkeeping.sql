@@ -27,15 +27,15 @@ CALL dataverse.pull('books_dv.task', 'books.task');
 SELECT s.target, s.succeeded_at = r.ended_at AS at_its_end FROM dataverse.sync_state AS s JOIN dataverse.runs AS r USING (target) ORDER BY 1;
 -- Concurrent changes are known only once all rows have been read.
 SELECT lag FROM dataverse.sync_state WHERE target = 'books.account';
-UPDATE dataverse.copies SET phase = 'backfill' WHERE target = 'books.account';
+UPDATE dataverse_private.copies SET phase = 'backfill' WHERE target = 'books.account';
 SELECT lag FROM dataverse.sync_state WHERE target = 'books.account';
-UPDATE dataverse.copies SET phase = 'current' WHERE target = 'books.account';
+UPDATE dataverse_private.copies SET phase = 'current' WHERE target = 'books.account';
 -- Without change tracking, all rows are compared once a day; otherwise those above an earlier version are read.
-UPDATE dataverse.copies SET compared_at = compared_at - interval '23 hours',
+UPDATE dataverse_private.copies SET compared_at = compared_at - interval '23 hours',
   marked_at = ARRAY(SELECT m - interval '10 minutes' FROM unnest(marked_at) AS m);
 CALL dataverse.pull('books_dv.task', 'books.task');
 SELECT * FROM pg_temp.last_run;
-UPDATE dataverse.copies SET compared_at = compared_at - interval '2 hours';
+UPDATE dataverse_private.copies SET compared_at = compared_at - interval '2 hours';
 CALL dataverse.pull('books_dv.task', 'books.task');
 SELECT * FROM pg_temp.last_run;
 CALL dataverse.pull('books_dv.account', 'books.account');
@@ -43,28 +43,28 @@ SELECT * FROM pg_temp.last_run;
 
 -- Ids that a comparison has found, and that were lost with a part of a dump, do not look like deleted rows.
 ALTER SERVER books OPTIONS (ADD page_size '10');
-UPDATE dataverse.copies SET phase = 'compare', ids = 0 WHERE target = 'books.account';
-SELECT id AS copy FROM dataverse.copies WHERE target = 'books.account' \gset
+UPDATE dataverse_private.copies SET phase = 'compare', ids = 0 WHERE target = 'books.account';
+SELECT id AS copy FROM dataverse_private.copies WHERE target = 'books.account' \gset
 BEGIN;
-SELECT dataverse.run_begin(:copy, 'pull', 'running') AS run \gset
-SELECT dataverse.pull_step(:run, :copy, dataverse.pull_prepare(:copy, 'books_dv.account', 'books.account', NULL, 'delete', 'add', false, NULL, 'abort', true), '');
+SELECT dataverse_private.run_begin(:copy, 'pull', 'running') AS run \gset
+SELECT dataverse_private.pull_step(:run, :copy, dataverse_private.pull_prepare(:copy, 'books_dv.account', 'books.account', NULL, 'delete', 'add', false, NULL, 'abort', true), '');
 COMMIT;
-SELECT ids, link IS NOT NULL AS more FROM dataverse.copies WHERE target = 'books.account';
-DELETE FROM dataverse.copy_ids;
+SELECT ids, link IS NOT NULL AS more FROM dataverse_private.copies WHERE target = 'books.account';
+DELETE FROM dataverse_private.copy_ids;
 CALL dataverse.pull('books_dv.account', 'books.account');
 SELECT * FROM pg_temp.last_run;
 SELECT count(*) FROM books.account;
 ALTER SERVER books OPTIONS (DROP page_size);
 
 -- A session has one run at a time.
-SELECT dataverse.copy_lock(:copy, false);
-SELECT dataverse.copy_lock(:copy, false);
-SELECT dataverse.copy_lock(:copy, false), dataverse.run_unlock(), dataverse.run_unlock();
+SELECT dataverse_private.copy_lock(:copy, false);
+SELECT dataverse_private.copy_lock(:copy, false);
+SELECT dataverse_private.copy_lock(:copy, false), dataverse_private.run_unlock(), dataverse_private.run_unlock();
 
 -- Runs are kept for 30 days; those of copies are deleted by the next run of the same copy, those of pushes by the next push.
 CALL dataverse.push('SELECT ''pushed'' AS subject', 'books_dv.task');
-UPDATE dataverse.run_log SET started_at = started_at - interval '29 days';
-UPDATE dataverse.run_log SET started_at = started_at - interval '2 days' WHERE push IS NOT NULL OR copy = (SELECT id FROM dataverse.copies WHERE target = 'books.task');
+UPDATE dataverse_private.run_log SET started_at = started_at - interval '29 days';
+UPDATE dataverse_private.run_log SET started_at = started_at - interval '2 days' WHERE push IS NOT NULL OR copy = (SELECT id FROM dataverse_private.copies WHERE target = 'books.task');
 CALL dataverse.pull('books_dv.task', 'books.task');
 CALL dataverse.pull('books_dv.account', 'books.account');
 SELECT operation, target, count(*) FROM dataverse.runs GROUP BY 1, 2 ORDER BY 1, 2;
@@ -100,7 +100,7 @@ UPDATE books.account SET name = 'ours' WHERE accountnumber = '1';
 UPDATE books_dv.account SET name = 'theirs' WHERE accountnumber = '1';
 CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT id, found_at FROM dataverse.conflicts \gset conflict_
-UPDATE dataverse.pending SET touched = true;
+UPDATE dataverse_private.pending SET touched = true;
 CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT id = :conflict_id AS same, found_at = :'conflict_found_at' AS found_then, theirs ->> 'name' AS theirs FROM dataverse.conflicts;
 UPDATE books_dv.account SET name = 'theirs, too' WHERE accountnumber = '1';
@@ -108,9 +108,9 @@ CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT id = :conflict_id AS same, found_at > :'conflict_found_at' AS found_later, theirs ->> 'name' AS theirs FROM dataverse.conflicts;
 -- It can be resolved as long as it exists.
 SELECT id AS conflict_id FROM dataverse.conflicts \gset
-UPDATE dataverse.pending SET state = 'new';
+UPDATE dataverse_private.pending SET state = 'new';
 SELECT dataverse.resolve(:conflict_id, 'local');
-UPDATE dataverse.pending SET state = 'filed';
+UPDATE dataverse_private.pending SET state = 'filed';
 SELECT dataverse.resolve(:conflict_id, 'local');
 CALL dataverse.sync('books_dv.account', 'books.account');
 SELECT * FROM pg_temp.last_run;
@@ -164,4 +164,4 @@ SELECT users, throttled_users FROM dataverse.pool_summary WHERE server = 'books'
 SELECT bool_and(dataverse.forget_copy(target)) FROM dataverse.sync_state;
 DROP SCHEMA books_dv, books, books_all CASCADE;
 DROP SERVER books CASCADE;
-DELETE FROM dataverse.run_log;
+DELETE FROM dataverse_private.run_log;

@@ -20,15 +20,16 @@ SELECT count(*) FROM dataverse.version();
 RESET ROLE;
 DROP ROLE regress_dataverse;
 
--- every object is in schema dataverse (or in none) and has a comment; functions that
--- run as their owner are in another one, and each is called by one of the same name
+-- every object has a comment; those for users are in schema dataverse (or in none), and others in
+-- dataverse_private; functions that run as their owner are in a third one, and each is called by
+-- one of the same name
 SELECT count(*) > 0 AS there,
        count(*) FILTER (WHERE NOT o.prosecdef OR i.oid IS NULL OR i.prosecdef OR obj_description(o.oid, 'pg_proc') IS NULL
                         OR has_function_privilege('pg_monitor', o.oid, 'EXECUTE')) AS unlike
-FROM pg_proc AS o LEFT JOIN pg_proc AS i ON i.pronamespace = 'dataverse'::regnamespace AND i.proname = o.proname
+FROM pg_proc AS o LEFT JOIN pg_proc AS i ON i.pronamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace) AND i.proname = o.proname
   AND i.proargtypes = o.proargtypes AND i.prosrc = 'dataverse_as_owner'
 WHERE o.pronamespace = 'dataverse_owner'::regnamespace;
-SELECT proname FROM pg_proc WHERE pronamespace = 'dataverse'::regnamespace AND prosecdef;
+SELECT proname FROM pg_proc WHERE pronamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace) AND prosecdef;
 \pset format unaligned
 \pset footer off
 SELECT pg_describe_object(classid, objid, 0) AS object,
@@ -37,6 +38,7 @@ FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'dataverse_fdw')
   AND NOT (classid = 'pg_proc'::regclass AND objid IN (SELECT oid FROM pg_proc WHERE pronamespace = 'dataverse_owner'::regnamespace))
+  AND (pg_describe_object(classid, objid, 0) !~ 'dataverse_private\.' OR obj_description(objid, classid::regclass::name) IS NULL)
   AND classid <> 'pg_type'::regclass	-- of views and tables, which are members from 17 on
   AND classid <> 'pg_collation'::regclass	-- a member where the database and the server allow it
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";

@@ -243,10 +243,10 @@ RESET search_path;
 DROP SCHEMA mistakes_closed;
 
 -- ---- the remedy for a missing column, without the many columns that the foreign table lacks
-SELECT dataverse.pull_cure('mistakes_dv.bare', 'public.bare', 'HV005', '{SELECT}');
+SELECT dataverse_private.pull_cure('mistakes_dv.bare', 'public.bare', 'HV005', '{SELECT}');
 -- unless they may be renamed columns
 ALTER FOREIGN TABLE mistakes_dv.contact DROP COLUMN lastname, ADD COLUMN familyname text;
-SELECT dataverse.pull_cure('mistakes_dv.contact', 'public.contact', 'HV005', '{SELECT}');
+SELECT dataverse_private.pull_cure('mistakes_dv.contact', 'public.contact', 'HV005', '{SELECT}');
 
 -- ---- invalid answers of a token endpoint
 \! curl -s -d '{"path":"oauth2","status":200,"body":"<html>Sign in</html>"}' "$DVSIM_URL/_dvsim/faults" >/dev/null

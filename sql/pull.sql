@@ -9,7 +9,7 @@ SET timezone = 'UTC';
 SET client_min_messages = error;
 \! curl -s -X POST "$DVSIM_URL/_dvsim/reset" >/dev/null
 -- The log keeps the runs of copies that were dropped.
-DELETE FROM dataverse.run_log;
+DELETE FROM dataverse_private.run_log;
 
 CREATE SERVER pull FOREIGN DATA WRAPPER dataverse_fdw
   OPTIONS (url :'dvsim_url', token_url :'token_url', budget_pacing 'off', page_size '3');
@@ -147,7 +147,7 @@ INSERT INTO pull_dv.task (subject) VALUES ('third');
 CALL dataverse.pull('pull_dv.task', 'pull_copy.task');
 SELECT * FROM pg_temp.last_run;
 -- five minutes later
-UPDATE dataverse.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m);
+UPDATE dataverse_private.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m);
 INSERT INTO pull_dv.task (subject) SELECT 'fourth' FROM generate_series(1, 5);
 DELETE FROM pull_dv.task WHERE subject = 'third';
 CALL dataverse.pull('pull_dv.task', 'pull_copy.task');
@@ -175,15 +175,15 @@ FROM dataverse.changes('pull_dv.account', :'token') ORDER BY id;
 SELECT * FROM dataverse.changes('pull_dv.account', 'a&b');
 SELECT * FROM dataverse.changes('pull_dv.account', '1%2101%2f01%2f2020%2000%3a00%3a00');
 SELECT * FROM dataverse.changes('pull_dv.team');
-SELECT * FROM dataverse.page_rows(NULL::pull_dv.team);
+SELECT * FROM dataverse_private.page_rows(NULL::pull_dv.team);
 
 -- A table's definition cannot be changed while it is read.
 BEGIN;
-SELECT count(*) FROM dataverse.pull_info('pull_dv.account');
+SELECT count(*) FROM dataverse_private.pull_info('pull_dv.account');
 SELECT mode FROM pg_locks WHERE relation = 'pull_dv.account'::regclass AND pid = pg_backend_pid();
 COMMIT;
 BEGIN;
-SELECT count(*) > 0 AS some FROM dataverse.writable_columns('pull_dv.account');
+SELECT count(*) > 0 AS some FROM dataverse_private.writable_columns('pull_dv.account');
 SELECT mode FROM pg_locks WHERE relation = 'pull_dv.account'::regclass AND pid = pg_backend_pid();
 COMMIT;
 
@@ -191,6 +191,6 @@ SET search_path = pull_copy, public;
 SELECT dataverse.forget_copy('mine'), dataverse.forget_copy('mine'), dataverse.forget_copy('marked');
 RESET search_path;
 SELECT bool_and(dataverse.forget_copy(target)) FROM dataverse.sync_state;
-SELECT (SELECT count(*) FROM dataverse.copies), (SELECT count(*) FROM dataverse.copy_ids), (SELECT count(*) FROM dataverse.run_log);
+SELECT (SELECT count(*) FROM dataverse_private.copies), (SELECT count(*) FROM dataverse_private.copy_ids), (SELECT count(*) FROM dataverse_private.run_log);
 DROP SCHEMA pull_dv, pull_copy, pull_all CASCADE;
 DROP SERVER pull CASCADE;

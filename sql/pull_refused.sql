@@ -187,6 +187,6 @@ SELECT (SELECT count(*) FROM refused.contact) AS here, (SELECT count(*) FROM ref
 CALL dataverse.pull('refused_dv.contact', 'refused.contact', on_error => 'perhaps');
 
 SELECT bool_and(dataverse.forget_copy(target)) FROM dataverse.sync_state;
-SELECT (SELECT count(*) FROM dataverse.copy_refused), (SELECT count(*) FROM dataverse.rejects);
+SELECT (SELECT count(*) FROM dataverse_private.copy_refused), (SELECT count(*) FROM dataverse.rejects);
 DROP SCHEMA refused_dv, refused CASCADE;
 DROP SERVER refused CASCADE;

@@ -190,7 +190,7 @@ SELECT name, current_setting(name) AS left_over
 FROM unnest('{search_path, enable_seqscan, enable_mergejoin, enable_nestloop, dataverse_fdw.run_settings, dataverse_fdw.guard, transaction_isolation}'::text[]) AS name;
 
 RESET search_path;
-DELETE FROM dataverse.run_log WHERE push IS NOT NULL;
+DELETE FROM dataverse_private.run_log WHERE push IS NOT NULL;
 DROP SERVER push CASCADE;
 DROP SCHEMA push_dv CASCADE;
 DROP SCHEMA push_local CASCADE;

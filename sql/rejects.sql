@@ -50,7 +50,7 @@ RESET ROLE;
 SET ROLE regress_rejects_other;
 SELECT count(*) FROM dataverse.rejects;
 DELETE FROM dataverse.rejects RETURNING id;
-INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
+INSERT INTO dataverse_private.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
 VALUES ('regress_rejects_writer', 's', 'pg_class', 'insert', '00000', '', 0);
 UPDATE dataverse.rejects SET message = '';
 SELECT * FROM dataverse.retry_rejects();
@@ -181,7 +181,7 @@ UPDATE dataverse.rejects SET "row" = "row" || '{"no such column": 1}';
 UPDATE dataverse.rejects SET "row" = '7';
 UPDATE dataverse.rejects SET "row" = NULL;
 UPDATE dataverse.rejects SET message = '';
-UPDATE dataverse.correctable_rejects SET "row" = "row" || '{"the name": "Yes"}' WHERE "row" ->> 'size' = '22' RETURNING "row" ->> 'the name' AS name;
+UPDATE dataverse_private.correctable_rejects SET "row" = "row" || '{"the name": "Yes"}' WHERE "row" ->> 'size' = '22' RETURNING "row" ->> 'the name' AS name;
 SELECT * FROM dataverse.retry_rejects();
 SELECT id, "the name", size FROM rejects_dv.client WHERE size > 20 ORDER BY size;
 DELETE FROM rejects_dv.client WHERE size > 20;
@@ -259,21 +259,21 @@ CREATE ROLE regress_rejects_member IN ROLE regress_rejects_writer;
 CREATE ROLE regress_rejects_all IN ROLE pg_read_all_data, pg_write_all_data;
 SET ROLE regress_rejects_member;
 UPDATE dataverse.rejects SET "row" = "row" || '{"the name": "member"}';
-UPDATE dataverse.correctable_rejects SET "row" = '{}';
+UPDATE dataverse_private.correctable_rejects SET "row" = '{}';
 SET ROLE regress_rejects_all;
 UPDATE dataverse.rejects SET "row" = "row" || '{"the name": "all"}';
-UPDATE dataverse.rejected_rows SET "row" = "row" || '{"the name": "all"}';
-UPDATE dataverse.rejected_rows SET role = 'regress_rejects_all';
+UPDATE dataverse_private.rejected_rows SET "row" = "row" || '{"the name": "all"}';
+UPDATE dataverse_private.rejected_rows SET role = 'regress_rejects_all';
 SET ROLE regress_rejects_writer;
-UPDATE dataverse.rejected_rows SET "row" = '{}';
+UPDATE dataverse_private.rejected_rows SET "row" = '{}';
 SELECT length("row" ->> 'the name') FROM dataverse.rejects;
 DELETE FROM dataverse.rejects RETURNING row_id;
 RESET ROLE;
 DROP ROLE regress_rejects_member, regress_rejects_all;
 SET ROLE regress_rejects_writer;
 -- a list selects the rows to retry
-SELECT dataverse.retrying('{1,NULL}');
-SELECT dataverse.retrying('{{1,2},{3,4}}');
+SELECT dataverse_private.retrying('{1,NULL}');
+SELECT dataverse_private.retrying('{{1,2},{3,4}}');
 
 -- at most this number: the statement fails, and the filed rows are rolled back
 RESET ROLE;

@@ -47,7 +47,7 @@ DELETE FROM account WHERE accountnumber = '14';
 WITH gone AS (DELETE FROM account WHERE accountnumber = '4' RETURNING *)
 INSERT INTO account (accountid, accountnumber, name) SELECT accountid, accountnumber, 'again' FROM gone;
 SELECT id IS NOT NULL AS id, operation, CASE operation WHEN 'U' THEN columns END AS columns, base IS NOT NULL AS base
-FROM dataverse.local_changes ORDER BY operation, columns, base;
+FROM dataverse_private.local_changes ORDER BY operation, columns, base;
 CALL dataverse.sync('sync_dv.account', 'account');
 SELECT * FROM pg_temp.last_run;
 SELECT accountnumber, name, description FROM sync_dv.account WHERE accountnumber IN ('1', '2', '3', '4', '13', '14') ORDER BY accountid;
@@ -74,7 +74,7 @@ CALL dataverse.sync('sync_dv.account', 'account');
 SELECT sent, rejected, conflicts FROM pg_temp.last_run;
 SELECT name FROM account WHERE accountnumber = '9';
 SELECT * FROM pg_temp.differences();
-SELECT count(*) FROM dataverse.local_changes;
+SELECT count(*) FROM dataverse_private.local_changes;
 
 -- Each kind of conflict is filed, and nothing is overwritten.
 CREATE PROCEDURE pg_temp.quarrel() LANGUAGE plpgsql AS $$
@@ -460,7 +460,7 @@ SELECT count(*) FROM dataverse.conflicts;
 CALL dataverse.untrack('account');
 SELECT count(*) FROM dataverse.conflicts;
 SELECT bool_and(dataverse.forget_copy(target)) FROM dataverse.sync_state;
-SELECT (SELECT count(*) FROM dataverse.copies), (SELECT count(*) FROM dataverse.pending), (SELECT count(*) FROM dataverse.local_changes);
+SELECT (SELECT count(*) FROM dataverse_private.copies), (SELECT count(*) FROM dataverse_private.pending), (SELECT count(*) FROM dataverse_private.local_changes);
 RESET search_path;
 DROP SCHEMA sync_dv, sync_copy CASCADE;
 DROP SERVER sync CASCADE;

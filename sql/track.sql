@@ -25,7 +25,7 @@ INSERT INTO track_dv.account (accountid, name, numberofemployees, description)
 -- are "new", bases that are versions of Dataverse "version".
 CREATE FUNCTION pg_temp.captured(target regclass) RETURNS TABLE (operation "char", id text, columns text[], base text)
 LANGUAGE sql AS $$
-  WITH taken AS (DELETE FROM dataverse.local_changes AS l USING dataverse.copies AS c
+  WITH taken AS (DELETE FROM dataverse_private.local_changes AS l USING dataverse_private.copies AS c
                  WHERE l.copy = c.id AND c.target_oid = $1 RETURNING l.*)
   SELECT operation, CASE WHEN id::text LIKE '00000000-0000-4000-8000-%' THEN right(id::text, 4)::int::text ELSE 'new' END, columns,
          CASE WHEN base > 1000 THEN 'version' ELSE base::text END
@@ -111,18 +111,18 @@ DELETE FROM track_copy.chain;
 -- rows are in order again
 VACUUM track_copy.chain;
 INSERT INTO track_copy.chain SELECT pg_temp.i(i), 'account ' || i, 'same', 2000 FROM generate_series(2, 7) AS i;
-DELETE FROM dataverse.local_changes;
+DELETE FROM dataverse_private.local_changes;
 UPDATE track_copy.chain SET accountid = ('00000000-0000-4000-8000-' || lpad((right(accountid::text, 4)::int - 1)::text, 12, '0'))::uuid,
   name = left(name, 7);
 SELECT * FROM pg_temp.captured('track_copy.chain');
 -- more rows than are kept waiting
 INSERT INTO track_copy.chain SELECT pg_temp.i(i), 'n', repeat('x', 900) FROM generate_series(1001, 3000) AS i;
-DELETE FROM dataverse.local_changes;
+DELETE FROM dataverse_private.local_changes;
 SET work_mem = '64kB';
 UPDATE track_copy.chain SET accountid = ('00000000-0000-4000-9000-' || right(accountid::text, 12))::uuid WHERE name = 'n';
 RESET work_mem;
-SELECT operation, count(*), count(DISTINCT id) FROM dataverse.local_changes GROUP BY 1 ORDER BY 1;
-DELETE FROM dataverse.local_changes;
+SELECT operation, count(*), count(DISTINCT id) FROM dataverse_private.local_changes GROUP BY 1 ORDER BY 1;
+DELETE FROM dataverse_private.local_changes;
 -- rows without an id cannot be captured
 INSERT INTO track_copy.chain (accountid) VALUES (NULL);
 UPDATE track_copy.chain SET accountid = NULL WHERE name = 'account';
@@ -131,7 +131,7 @@ SELECT * FROM pg_temp.captured('track_copy.chain');
 CALL dataverse.pull('track_dv.account', 'track_copy.wide');
 CALL dataverse.track('track_copy.wide');
 INSERT INTO track_copy.wide (accountid, name) SELECT gen_random_uuid(), i::text FROM generate_series(1, 3000) AS i;
-DELETE FROM dataverse.local_changes;
+DELETE FROM dataverse_private.local_changes;
 DO $$
 BEGIN
   FOR part IN 0..1 LOOP
@@ -144,9 +144,9 @@ BEGIN
   END LOOP;
 END
 $$;
-SELECT count(*), count(DISTINCT columns), max(cardinality(columns)), sum(cardinality(columns)) FROM dataverse.local_changes;
+SELECT count(*), count(DISTINCT columns), max(cardinality(columns)), sum(cardinality(columns)) FROM dataverse_private.local_changes;
 SELECT sum(length(replace(n::bit(12)::text, '0', ''))) FROM generate_series(1, 3000) AS n;
-DELETE FROM dataverse.local_changes;
+DELETE FROM dataverse_private.local_changes;
 
 -- Other triggers read the same transition tables, before and after.
 CREATE TABLE track_copy.counted (name text, rows bigint);
@@ -304,7 +304,7 @@ ALTER TABLE track_copy.part_b DROP COLUMN x;
 ALTER TABLE track_copy.parted ATTACH PARTITION track_copy.part_b FOR VALUES FROM ('00000000-0000-4000-8000-000000000007') TO ('00000000-0000-4000-8000-000000001000');
 CALL dataverse.pull('track_dv.account', 'track_copy.parted');
 CALL dataverse.track('track_copy.parted');
-SELECT tgrelid::regclass, count(*) FROM pg_trigger WHERE tgfoid = 'dataverse.capture'::regproc AND tgrelid::regclass::text ~ 'part' GROUP BY 1 ORDER BY tgrelid::regclass::text;
+SELECT tgrelid::regclass, count(*) FROM pg_trigger WHERE tgfoid = 'dataverse_private.capture'::regproc AND tgrelid::regclass::text ~ 'part' GROUP BY 1 ORDER BY tgrelid::regclass::text;
 INSERT INTO track_copy.parted (name, accountid) VALUES ('routed', pg_temp.i(40));
 INSERT INTO track_copy.part_b (name, accountid) VALUES ('direct', pg_temp.i(41));
 UPDATE track_copy.parted SET name = 'both' WHERE accountid IN (pg_temp.i(6), pg_temp.i(7));
@@ -322,9 +322,9 @@ CREATE TABLE track_copy.listed (accountid uuid, name text, versionnumber bigint,
 CREATE TABLE track_copy.listed_0 PARTITION OF track_copy.listed FOR VALUES IN (0);
 CREATE TABLE track_copy.listed_1 PARTITION OF track_copy.listed DEFAULT;
 CREATE TABLE track_copy.one (accountid uuid PRIMARY KEY, name text, versionnumber bigint, numberofemployees integer, side integer);
-INSERT INTO dataverse.copies (foreign_table, target, role, columns, id_column, version_column)
+INSERT INTO dataverse_private.copies (foreign_table, target, role, columns, id_column, version_column)
   SELECT foreign_table, 'track_copy.listed', role, '{accountid, name, versionnumber, numberofemployees}', 'accountid', 'versionnumber'
-  FROM dataverse.copies WHERE target = 'track_copy.account';
+  FROM dataverse_private.copies WHERE target = 'track_copy.account';
 INSERT INTO track_copy.listed SELECT pg_temp.i(i), 'n', 2000, i, 0 FROM generate_series(1, 6) AS i;
 CALL dataverse.track('track_copy.listed');
 CREATE FUNCTION track_copy.lose() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -400,8 +400,8 @@ SELECT * FROM pg_temp.captured('track_copy.crm_1');
 CREATE TABLE track_copy.mixed (LIKE track_copy.parent) PARTITION BY LIST (accountid);
 CREATE FOREIGN TABLE track_copy.mixed_f PARTITION OF track_copy.mixed DEFAULT SERVER track OPTIONS (entity_set 'accounts');
 CREATE UNIQUE INDEX ON ONLY track_copy.mixed (accountid);
-INSERT INTO dataverse.copies (foreign_table, target, role, columns) SELECT foreign_table, 'track_copy.mixed', role, columns
-  FROM dataverse.copies WHERE target = 'track_copy.parent';
+INSERT INTO dataverse_private.copies (foreign_table, target, role, columns) SELECT foreign_table, 'track_copy.mixed', role, columns
+  FROM dataverse_private.copies WHERE target = 'track_copy.parent';
 CALL dataverse.track('track_copy.mixed');
 
 -- Triggers created by others.
@@ -409,34 +409,34 @@ CREATE ROLE regress_track_writer;
 CREATE ROLE regress_track_forger;
 GRANT USAGE, CREATE ON SCHEMA track_copy TO regress_track_writer, regress_track_forger;
 GRANT SELECT, UPDATE (name) ON track_copy.account TO regress_track_writer;
-SELECT id AS bare FROM dataverse.copies WHERE target = 'track_copy.bare' \gset
+SELECT id AS bare FROM dataverse_private.copies WHERE target = 'track_copy.bare' \gset
 SET ROLE regress_track_writer;
 UPDATE track_copy.account SET name = 'by another role' WHERE accountid = pg_temp.i(6);
 UPDATE track_copy.account SET numberofemployees = 1;
 CALL dataverse.track('track_copy.account');
 CALL dataverse.untrack('track_copy.account');
-TABLE dataverse.local_changes;
-INSERT INTO dataverse.local_changes VALUES (1, gen_random_uuid(), 'D', '{}', 1);
-SELECT dataverse.copy_track(:bare, NULL, NULL);
-SELECT dataverse.copy_forget_changes(:bare);
+TABLE dataverse_private.local_changes;
+INSERT INTO dataverse_private.local_changes VALUES (1, gen_random_uuid(), 'D', '{}', 1);
+SELECT dataverse_private.copy_track(:bare, NULL, NULL);
+SELECT dataverse_private.copy_forget_changes(:bare);
 SET ROLE regress_track_forger;
 CREATE TABLE track_copy.forged (accountid uuid, name text, versionnumber bigint);
 CREATE TRIGGER dataverse_insert AFTER INSERT ON track_copy.forged REFERENCING NEW TABLE AS new_rows
-  FOR EACH STATEMENT EXECUTE FUNCTION dataverse.capture();
-CREATE TRIGGER dataverse_delete AFTER DELETE ON track_copy.forged FOR EACH ROW EXECUTE FUNCTION dataverse.capture();
+  FOR EACH STATEMENT EXECUTE FUNCTION dataverse_private.capture();
+CREATE TRIGGER dataverse_delete AFTER DELETE ON track_copy.forged FOR EACH ROW EXECUTE FUNCTION dataverse_private.capture();
 INSERT INTO track_copy.forged VALUES (gen_random_uuid());
 ALTER TABLE track_copy.forged DISABLE TRIGGER dataverse_insert;
 INSERT INTO track_copy.forged VALUES (gen_random_uuid());
 DELETE FROM track_copy.forged;
-SELECT dataverse.capture();
+SELECT dataverse_private.capture();
 CREATE TABLE track_copy.forged_child () INHERITS (track_copy.account);
 RESET ROLE;
 SELECT * FROM pg_temp.captured('track_copy.account');
 -- on a tracked table, only as they are intended
-CREATE TRIGGER a BEFORE UPDATE ON track_copy.account FOR EACH ROW EXECUTE FUNCTION dataverse.capture();
+CREATE TRIGGER a BEFORE UPDATE ON track_copy.account FOR EACH ROW EXECUTE FUNCTION dataverse_private.capture();
 UPDATE track_copy.account SET name = 'a';
 DROP TRIGGER a ON track_copy.account;
-CREATE TRIGGER a AFTER UPDATE ON track_copy.account REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION dataverse.capture();
+CREATE TRIGGER a AFTER UPDATE ON track_copy.account REFERENCING NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION dataverse_private.capture();
 UPDATE track_copy.account SET name = 'a';
 -- track() replaces triggers that differ
 CALL dataverse.track('track_copy.account');
@@ -447,8 +447,8 @@ SELECT * FROM pg_temp.captured('track_copy.account');
 UPDATE track_copy.wide SET name = 'dropped' WHERE accountid = pg_temp.i(6);
 DROP TABLE track_copy.wide;
 CALL dataverse.pull('track_dv.account', 'track_copy.wide');
-SELECT id_column FROM dataverse.copies WHERE target = 'track_copy.wide';
-SELECT count(*) FROM dataverse.local_changes;
+SELECT id_column FROM dataverse_private.copies WHERE target = 'track_copy.wide';
+SELECT count(*) FROM dataverse_private.local_changes;
 
 -- untrack() leaves nothing behind.
 UPDATE track_copy.account SET name = 'b' WHERE accountid = pg_temp.i(6);
@@ -456,10 +456,10 @@ SET client_min_messages = warning;
 CALL dataverse.untrack('track_copy.account');
 SET client_min_messages = error;
 UPDATE track_copy.account SET name = 'c' WHERE accountid = pg_temp.i(6);
-SELECT count(*) FROM dataverse.local_changes;
+SELECT count(*) FROM dataverse_private.local_changes;
 SELECT count(*) FROM pg_trigger WHERE tgrelid = 'track_copy.account'::regclass;
 SELECT count(*) FROM pg_attrdef WHERE adrelid = 'track_copy.account'::regclass;
-SELECT id_column, version_column FROM dataverse.copies WHERE target = 'track_copy.account';
+SELECT id_column, version_column FROM dataverse_private.copies WHERE target = 'track_copy.account';
 TRUNCATE track_copy.account;
 -- the user's own default is kept
 SELECT count(*) FROM pg_attrdef WHERE adrelid = 'track_copy.crm_1'::regclass;
@@ -470,7 +470,7 @@ SELECT count(*) FROM pg_attrdef WHERE adrelid = 'track_copy.crm_1'::regclass;
 SELECT count(*), count(*) FILTER (WHERE right(id::text, 12) || substr(id::text, 20, 4) > right(before::text, 12) || substr(before::text, 20, 4)) AS ascending
 FROM (SELECT id, lag(id) OVER (ORDER BY i) AS before FROM (SELECT i, dataverse.new_id() AS id FROM generate_series(1, 100) AS i) AS a) AS b;
 
-SELECT count(dataverse.forget_copy(target)) FROM dataverse.copies;
+SELECT count(dataverse.forget_copy(target)) FROM dataverse_private.copies;
 DROP SCHEMA track_copy, track_dv CASCADE;
 DROP ROLE regress_track_writer, regress_track_forger;
 DROP SERVER track CASCADE;

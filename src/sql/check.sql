@@ -1,6 +1,6 @@
 -- Checks of arguments and sessions, shared by several procedures.
 
-CREATE FUNCTION dataverse.check_choice(what text, value text, VARIADIC valid text[])
+CREATE FUNCTION dataverse_private.check_choice(what text, value text, VARIADIC valid text[])
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -16,10 +16,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.check_choice(text, text, text[]) IS
+COMMENT ON FUNCTION dataverse_private.check_choice(text, text, text[]) IS
   'raises an error for a value that is not one of the valid ones';
 
-CREATE FUNCTION dataverse.check_boolean(argument text, value boolean)
+CREATE FUNCTION dataverse_private.check_boolean(argument text, value boolean)
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -32,12 +32,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.check_boolean(text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.check_boolean(text, boolean) IS
   'raises an error for null as a boolean argument';
 
 -- In a replica session, the rules of dataverse.rejects do not apply, so entries of
 -- rows that were accepted would stay.
-CREATE FUNCTION dataverse.check_session(what text)
+CREATE FUNCTION dataverse_private.check_session(what text)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -56,25 +56,25 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.check_session(text) IS
+COMMENT ON FUNCTION dataverse_private.check_session(text) IS
   'raises an error in sessions whose settings prevent rows from being sent and noted; "what" begins the message';
 
 -- Statements find tables by their names.  Until the transaction ends, the name has to
 -- refer to the same table, and no code may run with more rights than its owner has
 -- (src/sync/hold.c).  Functions that run such statements, or that read tables of other
 -- roles, have the same setting (src/fdw/guard.c).
-CREATE FUNCTION dataverse.hold(name text, relation oid)
+CREATE FUNCTION dataverse_private.hold(name text, relation oid)
 RETURNS void
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 SET dataverse_fdw.guard = superusers
 AS 'MODULE_PATHNAME', 'dataverse_hold';
 
-COMMENT ON FUNCTION dataverse.hold(text, oid) IS
+COMMENT ON FUNCTION dataverse_private.hold(text, oid) IS
   'locks the name and identity of a table, and refuses code of other roles that would gain rights when the table is written';
 
 -- The value of dataverse_fdw.run_settings (fdw/setting.c) for the next statement of the calling
 -- function.  An empty value stands for the option of the table, whatever the session has set.
-CREATE FUNCTION dataverse.run_settings(foreign_table oid, settings jsonb)
+CREATE FUNCTION dataverse_private.run_settings(foreign_table oid, settings jsonb)
 RETURNS text
 LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -82,5 +82,5 @@ AS $$
   SELECT format('%s %s %s', $1, pg_trigger_depth(), coalesce((SELECT array_agg(s.key || '=' || s.value) FROM jsonb_each_text($2) AS s), '{}'))
 $$;
 
-COMMENT ON FUNCTION dataverse.run_settings(oid, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.run_settings(oid, jsonb) IS
   'how a statement writes a foreign table; for dataverse.sync() and retry_rejects()';

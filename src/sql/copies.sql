@@ -1,7 +1,7 @@
 -- A copy is identified by the names of its tables.  Their OIDs are derived
--- from the names, as in dataverse.rejected_rows, so that a restored dump
+-- from the names, as in dataverse_private.rejected_rows, so that a restored dump
 -- finds its tables.
-CREATE TABLE dataverse.copies (
+CREATE TABLE dataverse_private.copies (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   foreign_table text NOT NULL,
   target text NOT NULL UNIQUE,
@@ -36,50 +36,50 @@ CREATE TABLE dataverse.copies (
   succeeded_at timestamptz,
   id_column text,
   version_column text,
-  foreign_oid oid GENERATED ALWAYS AS (dataverse.table_oid(foreign_table)) STORED,
-  target_oid oid GENERATED ALWAYS AS (dataverse.table_oid(target)) STORED,
-  role_oid oid GENERATED ALWAYS AS (dataverse.role_oid(role)) STORED
+  foreign_oid oid GENERATED ALWAYS AS (dataverse_private.table_oid(foreign_table)) STORED,
+  target_oid oid GENERATED ALWAYS AS (dataverse_private.table_oid(target)) STORED,
+  role_oid oid GENERATED ALWAYS AS (dataverse_private.role_oid(role)) STORED
 );
 
-COMMENT ON TABLE dataverse.copies IS
+COMMENT ON TABLE dataverse_private.copies IS
   'the tables that dataverse.pull() keeps in step, and the state of each of them';
-COMMENT ON COLUMN dataverse.copies.known IS 'the columns that existed when they were last copied; any others are new';
-COMMENT ON COLUMN dataverse.copies.columns IS 'the columns that are copied; "types" are their types in the foreign table';
-COMMENT ON COLUMN dataverse.copies.followed IS 'the types of local columns that follow the foreign table, as of the last run';
-COMMENT ON COLUMN dataverse.copies.unfed IS 'local columns that were copied once, but no longer are';
-COMMENT ON COLUMN dataverse.copies.numbers IS 'the OID of the table in which the columns were filled, and their numbers in that table';
-COMMENT ON COLUMN dataverse.copies.types_here IS 'the types of the columns in that table';
-COMMENT ON COLUMN dataverse.copies.tracking_refused IS 'Dataverse has refused to track changes, although the definition may indicate that it does';
-COMMENT ON COLUMN dataverse.copies.storage IS 'the files of the table when a step of a run last looked';
-COMMENT ON COLUMN dataverse.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
-COMMENT ON COLUMN dataverse.copies.again IS 'the comparison under way has to be followed by another one';
-COMMENT ON COLUMN dataverse.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
-COMMENT ON COLUMN dataverse.copies.metadata IS 'the version of all definitions when those in schema were read';
-COMMENT ON COLUMN dataverse.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
-COMMENT ON COLUMN dataverse.copies.source IS 'the address that the rows were read from';
-COMMENT ON COLUMN dataverse.copies.ids IS 'the number of ids in dataverse.copy_ids; in a first read, the digest of the ids of inserted rows';
-COMMENT ON COLUMN dataverse.copies.id_column IS
+COMMENT ON COLUMN dataverse_private.copies.known IS 'the columns that existed when they were last copied; any others are new';
+COMMENT ON COLUMN dataverse_private.copies.columns IS 'the columns that are copied; "types" are their types in the foreign table';
+COMMENT ON COLUMN dataverse_private.copies.followed IS 'the types of local columns that follow the foreign table, as of the last run';
+COMMENT ON COLUMN dataverse_private.copies.unfed IS 'local columns that were copied once, but no longer are';
+COMMENT ON COLUMN dataverse_private.copies.numbers IS 'the OID of the table in which the columns were filled, and their numbers in that table';
+COMMENT ON COLUMN dataverse_private.copies.types_here IS 'the types of the columns in that table';
+COMMENT ON COLUMN dataverse_private.copies.tracking_refused IS 'Dataverse has refused to track changes, although the definition may indicate that it does';
+COMMENT ON COLUMN dataverse_private.copies.storage IS 'the files of the table when a step of a run last looked';
+COMMENT ON COLUMN dataverse_private.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
+COMMENT ON COLUMN dataverse_private.copies.again IS 'the comparison under way has to be followed by another one';
+COMMENT ON COLUMN dataverse_private.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
+COMMENT ON COLUMN dataverse_private.copies.metadata IS 'the version of all definitions when those in schema were read';
+COMMENT ON COLUMN dataverse_private.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
+COMMENT ON COLUMN dataverse_private.copies.source IS 'the address that the rows were read from';
+COMMENT ON COLUMN dataverse_private.copies.ids IS 'the number of ids in dataverse_private.copy_ids; in a first read, the digest of the ids of inserted rows';
+COMMENT ON COLUMN dataverse_private.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
-COMMENT ON COLUMN dataverse.copies.filled IS 'the table has had rows';
-COMMENT ON COLUMN dataverse.copies.refused IS 'the number of rows in dataverse.copy_refused';
-COMMENT ON COLUMN dataverse.copies.marks IS 'greatest versions that were seen, each at the time in marked_at';
+COMMENT ON COLUMN dataverse_private.copies.filled IS 'the table has had rows';
+COMMENT ON COLUMN dataverse_private.copies.refused IS 'the number of rows in dataverse_private.copy_refused';
+COMMENT ON COLUMN dataverse_private.copies.marks IS 'greatest versions that were seen, each at the time in marked_at';
 
--- dataverse.capture() finds the copy of a table by this OID, so it must be unique
-CREATE UNIQUE INDEX copies_target_oid_idx ON dataverse.copies (target_oid);
+-- dataverse_private.capture() finds the copy of a table by this OID, so it must be unique
+CREATE UNIQUE INDEX copies_target_oid_idx ON dataverse_private.copies (target_oid);
 
-CREATE TABLE dataverse.copy_ids (
+CREATE TABLE dataverse_private.copy_ids (
   copy bigint NOT NULL,
   id uuid NOT NULL,
   version bigint,
   PRIMARY KEY (copy, id)
 );
 
-COMMENT ON TABLE dataverse.copy_ids IS
+COMMENT ON TABLE dataverse_private.copy_ids IS
   'ids that the comparison under way has found in Dataverse or still has to read';
 
 -- Rows whose references were missing ("dangling") are retried separately from the
 -- others, because they may need each other.
-CREATE TABLE dataverse.copy_refused (
+CREATE TABLE dataverse_private.copy_refused (
   copy bigint NOT NULL,
   id uuid NOT NULL,
   deleted boolean NOT NULL,
@@ -95,13 +95,13 @@ CREATE TABLE dataverse.copy_refused (
   PRIMARY KEY (copy, id)
 );
 
-CREATE INDEX copy_refused_number_idx ON dataverse.copy_refused (copy, dangling, number);
+CREATE INDEX copy_refused_number_idx ON dataverse_private.copy_refused (copy, dangling, number);
 
-COMMENT ON TABLE dataverse.copy_refused IS
+COMMENT ON TABLE dataverse_private.copy_refused IS
   'rows whose insertion, update, or deletion the table of a copy has refused, and which will be tried again';
-COMMENT ON COLUMN dataverse.copy_refused.reject IS 'the entry in dataverse.rejected_rows, if the row was filed';
+COMMENT ON COLUMN dataverse_private.copy_refused.reject IS 'the entry in dataverse_private.rejected_rows, if the row was filed';
 
-CREATE TABLE dataverse.run_log (
+CREATE TABLE dataverse_private.run_log (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   copy bigint,
   push bigint,
@@ -129,67 +129,67 @@ CREATE TABLE dataverse.run_log (
   time_waited interval NOT NULL DEFAULT '0',
   sqlstate text,
   error text,
-  role_oid oid GENERATED ALWAYS AS (dataverse.role_oid(role)) STORED,
+  role_oid oid GENERATED ALWAYS AS (dataverse_private.role_oid(role)) STORED,
   CHECK ((copy IS NULL) <> (push IS NULL))
 );
 
-CREATE INDEX run_log_copy_idx ON dataverse.run_log (copy, started_at) WHERE copy IS NOT NULL;
-CREATE INDEX run_log_push_idx ON dataverse.run_log (role_oid, started_at) WHERE push IS NOT NULL;
+CREATE INDEX run_log_copy_idx ON dataverse_private.run_log (copy, started_at) WHERE copy IS NOT NULL;
+CREATE INDEX run_log_push_idx ON dataverse_private.run_log (role_oid, started_at) WHERE push IS NOT NULL;
 
-COMMENT ON TABLE dataverse.run_log IS
+COMMENT ON TABLE dataverse_private.run_log IS
   'the runs behind the view dataverse.runs, of all roles; each belongs to a copy or to a push';
-COMMENT ON COLUMN dataverse.run_log.foreign_table IS 'for a push, whose state is not kept when it is done; likewise query';
+COMMENT ON COLUMN dataverse_private.run_log.foreign_table IS 'for a push, whose state is not kept when it is done; likewise query';
 
 -- A dump identifies tables only by their names.  A role that has registered the name
 -- of a nonexistent table must not own the table that gets this name later, so entries
 -- without a table are excluded.
-SELECT pg_catalog.pg_extension_config_dump('dataverse.copies', '
+SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copies', '
   WHERE EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
                 WHERE c.oid = target_oid AND target = pg_catalog.format(''%I.%I'', n.nspname, c.relname))');
-SELECT pg_catalog.pg_extension_config_dump('dataverse.copies_id_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_ids', '');
-SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_refused', '');
-SELECT pg_catalog.pg_extension_config_dump('dataverse.copy_refused_number_seq', '');
-SELECT pg_catalog.pg_extension_config_dump('dataverse.run_log', '');
-SELECT pg_catalog.pg_extension_config_dump('dataverse.run_log_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copies_id_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copy_ids', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copy_refused', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copy_refused_number_seq', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse_private.run_log', '');
+SELECT pg_catalog.pg_extension_config_dump('dataverse_private.run_log_id_seq', '');
 
 -- Returns the caller of a function that runs as its owner: the role of SET ROLE,
 -- or else that of the session.
-CREATE FUNCTION dataverse.caller()
+CREATE FUNCTION dataverse_private.caller()
 RETURNS name
 LANGUAGE C STABLE PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'dataverse_caller';
 
-COMMENT ON FUNCTION dataverse.caller() IS
+COMMENT ON FUNCTION dataverse_private.caller() IS
   'the role that calls a function that runs as its owner; for dataverse.pull()';
 
 -- A copy belongs to the owner of its table or, before the table exists, to the
 -- role that requested it.  A role can act for another one if it has that role's
 -- rights without SET ROLE.
-CREATE FUNCTION dataverse.copy_owner(copy dataverse.copies)
+CREATE FUNCTION dataverse_private.copy_owner(copy dataverse_private.copies)
 RETURNS oid
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT coalesce((SELECT c.relowner FROM pg_catalog.pg_class AS c WHERE c.oid = (copy).target_oid),
-                      dataverse.role_or_superuser((copy).role_oid)) $$;
+                      dataverse_private.role_or_superuser((copy).role_oid)) $$;
 
-COMMENT ON FUNCTION dataverse.copy_owner(dataverse.copies) IS
+COMMENT ON FUNCTION dataverse_private.copy_owner(dataverse_private.copies) IS
   'the role that a copy belongs to; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.copy_get(copy bigint)
-RETURNS dataverse.copies
+CREATE FUNCTION dataverse_private.copy_get(copy bigint)
+RETURNS dataverse_private.copies
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  found_copy dataverse.copies;
+  found_copy dataverse_private.copies;
 BEGIN
-  SELECT c.* INTO found_copy FROM dataverse.copies AS c WHERE c.id = copy;
+  SELECT c.* INTO found_copy FROM dataverse_private.copies AS c WHERE c.id = copy;
   IF found_copy.id IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state', message = 'the copy has been forgotten',
       detail = 'Another session has called dataverse.forget_copy(), or has made a copy of the same name.';
-  ELSIF NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(found_copy), 'USAGE') THEN
+  ELSIF NOT pg_has_role(dataverse_private.caller(), dataverse_private.copy_owner(found_copy), 'USAGE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('must be owner of table %s', found_copy.target);
   END IF;
@@ -197,19 +197,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_get(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_get(bigint) IS
   'the state of a copy, for its owner; for dataverse.pull()';
 
 -- If an interrupted run has left changes or a comparison unfinished, they are as
 -- old as that run: later changes are read after they are done.  A first read is
 -- followed by all of this in any case.
-CREATE FUNCTION dataverse.copy_resumes(copy bigint)
+CREATE FUNCTION dataverse_private.copy_resumes(copy bigint)
 RETURNS boolean
 LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT c.phase <> 'backfill' AND (c.phase <> 'current' OR c.link IS NOT NULL) FROM dataverse.copy_get($1) AS c $$;
+AS $$ SELECT c.phase <> 'backfill' AND (c.phase <> 'current' OR c.link IS NOT NULL) FROM dataverse_private.copy_get($1) AS c $$;
 
-COMMENT ON FUNCTION dataverse.copy_resumes(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_resumes(bigint) IS
   'whether a run continues an interrupted one, after which it has to look for further changes; for dataverse.pull()';
 
 -- Tables may have been renamed, and their names given to others.  Copies follow
@@ -217,7 +217,7 @@ COMMENT ON FUNCTION dataverse.copy_resumes(bigint) IS
 -- dropped table.  Names are unique, so they are released before they are assigned.
 -- Only the caller's own copies, and the holders of this name, are examined,
 -- because tables of other roles may be locked for any time.
-CREATE FUNCTION dataverse.copy_follow_names(target text)
+CREATE FUNCTION dataverse_private.copy_follow_names(target text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -229,77 +229,77 @@ DECLARE
 BEGIN
   WITH RECURSIVE moved (copy, name) AS (
     SELECT c.id, n.name
-    FROM dataverse.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
-      LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
+    FROM dataverse_private.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
+      LATERAL (SELECT dataverse_private.pull_target(NULL, t.oid, NULL)) AS n (name)
     WHERE c.target <> n.name AND (c.target = copy_follow_names.target OR c.target_oid = to_regclass(copy_follow_names.target)
-                                  OR dataverse.copy_owner(c) = dataverse.role_oid(dataverse.caller()))
+                                  OR dataverse_private.copy_owner(c) = dataverse_private.role_oid(dataverse_private.caller()))
     UNION
     SELECT c.id, n.name
-    FROM moved AS m JOIN dataverse.copies AS c ON c.target = m.name JOIN pg_class AS t ON t.oid = c.target_oid,
-      LATERAL (SELECT dataverse.pull_target(NULL, t.oid, NULL)) AS n (name)
+    FROM moved AS m JOIN dataverse_private.copies AS c ON c.target = m.name JOIN pg_class AS t ON t.oid = c.target_oid,
+      LATERAL (SELECT dataverse_private.pull_target(NULL, t.oid, NULL)) AS n (name)
     WHERE c.target <> n.name)
   SELECT array_agg(m.copy), array_agg(m.name) INTO copies, names FROM moved AS m;
   IF copies IS NULL THEN
     RETURN;
   END IF;
-  others := ARRAY(SELECT c.id FROM dataverse.copies AS c WHERE c.target = ANY (names) AND c.id <> ALL (copies));
-  PERFORM dataverse.copy_remove(o) FROM unnest(others) AS o;
-  UPDATE dataverse.copies AS c SET target = format('"renamed %s"', c.id) WHERE c.id = ANY (copies);
-  UPDATE dataverse.copies AS c SET target = n.name FROM unnest(copies, names) AS n (copy, name) WHERE c.id = n.copy;
+  others := ARRAY(SELECT c.id FROM dataverse_private.copies AS c WHERE c.target = ANY (names) AND c.id <> ALL (copies));
+  PERFORM dataverse_private.copy_remove(o) FROM unnest(others) AS o;
+  UPDATE dataverse_private.copies AS c SET target = format('"renamed %s"', c.id) WHERE c.id = ANY (copies);
+  UPDATE dataverse_private.copies AS c SET target = n.name FROM unnest(copies, names) AS n (copy, name) WHERE c.id = n.copy;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_follow_names(text) IS
+COMMENT ON FUNCTION dataverse_private.copy_follow_names(text) IS
   'updates the names of copies to those of their tables; for its owner''s functions';
 
-REVOKE ALL ON FUNCTION dataverse.copy_follow_names(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse_private.copy_follow_names(text) FROM PUBLIC;
 
 -- Called by functions that run as the owner of the tables of state.
-CREATE FUNCTION dataverse.copy_remove(copy bigint)
+CREATE FUNCTION dataverse_private.copy_remove(copy bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   -- in the order of a run that has not locked the table of the copy
-  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_remove.copy;
-  PERFORM FROM dataverse.copies AS c WHERE c.id = copy_remove.copy FOR UPDATE;
-  PERFORM dataverse.copy_forget_changes(copy);
-  DELETE FROM dataverse.rejected_rows AS e USING dataverse.copy_refused AS r
+  DELETE FROM dataverse_private.copy_ids AS i WHERE i.copy = copy_remove.copy;
+  PERFORM FROM dataverse_private.copies AS c WHERE c.id = copy_remove.copy FOR UPDATE;
+  PERFORM dataverse_private.copy_forget_changes(copy);
+  DELETE FROM dataverse_private.rejected_rows AS e USING dataverse_private.copy_refused AS r
   WHERE r.copy = copy_remove.copy AND e.id = r.reject AND e.operation = 'pull';
-  DELETE FROM dataverse.copy_refused AS r WHERE r.copy = copy_remove.copy;
-  DELETE FROM dataverse.run_log AS r WHERE r.copy = copy_remove.copy;
-  DELETE FROM dataverse.copies AS c WHERE c.id = copy_remove.copy;
+  DELETE FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_remove.copy;
+  DELETE FROM dataverse_private.run_log AS r WHERE r.copy = copy_remove.copy;
+  DELETE FROM dataverse_private.copies AS c WHERE c.id = copy_remove.copy;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_remove(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_remove(bigint) IS
   'removes all state of a copy; for its owner''s functions';
 
-REVOKE ALL ON FUNCTION dataverse.copy_remove(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse_private.copy_remove(bigint) FROM PUBLIC;
 
 -- If the table has not been read into, everything has to be read.
-CREATE FUNCTION dataverse.copy_restart(copy bigint)
+CREATE FUNCTION dataverse_private.copy_restart(copy bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_restart.copy;
-  PERFORM dataverse.copy_admit_all(copy);
-  UPDATE dataverse.copies AS c
+  DELETE FROM dataverse_private.copy_ids AS i WHERE i.copy = copy_restart.copy;
+  PERFORM dataverse_private.copy_admit_all(copy);
+  UPDATE dataverse_private.copies AS c
   SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}', followed = '{}', unfed = '{}', numbers = NULL, types_here = NULL, storage = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
       ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_restart(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_restart(bigint) IS
   'discards the progress of a copy; for its owner''s functions';
 
-REVOKE ALL ON FUNCTION dataverse.copy_restart(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse_private.copy_restart(bigint) FROM PUBLIC;
 
-CREATE FUNCTION dataverse.copy_open(foreign_table regclass, target text)
+CREATE FUNCTION dataverse_private.copy_open(foreign_table regclass, target text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -307,13 +307,13 @@ AS $$
 DECLARE
   owner oid;
   kind "char";
-  opened dataverse.copies;
+  opened dataverse_private.copies;
   forgotten bigint;
-  gone dataverse.copies;
+  gone dataverse_private.copies;
   schema oid;
 BEGIN
   -- a table has one entry, however its name is written
-  target := dataverse.pull_target(target, to_regclass(target), NULL);
+  target := dataverse_private.pull_target(target, to_regclass(target), NULL);
   schema := to_regnamespace(quote_ident((parse_ident(target))[1]));
   IF starts_with((parse_ident(target))[1], 'pg_') THEN
     RAISE EXCEPTION USING
@@ -327,12 +327,12 @@ BEGIN
       hint = format('Create it: CREATE SCHEMA %I;', (parse_ident(target))[1]);
   END IF;
   -- a role that could create the table may register it as a copy
-  IF owner IS NULL AND NOT has_schema_privilege(dataverse.caller(), schema, 'CREATE') THEN
+  IF owner IS NULL AND NOT has_schema_privilege(dataverse_private.caller(), schema, 'CREATE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace),
-      hint = format('Grant the privileges to create the table: GRANT USAGE, CREATE ON SCHEMA %s TO %I;', schema::regnamespace, dataverse.caller());
+      hint = format('Grant the privileges to create the table: GRANT USAGE, CREATE ON SCHEMA %s TO %I;', schema::regnamespace, dataverse_private.caller());
   END IF;
-  IF NOT pg_has_role(dataverse.caller(), owner, 'USAGE') THEN
+  IF NOT pg_has_role(dataverse_private.caller(), owner, 'USAGE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('must be owner of table %s', target),
       hint = format('Do this as role %s, the owner of the table, or as a member of that role.', owner::regrole);
@@ -342,8 +342,8 @@ BEGIN
       errcode = 'wrong_object_type', message = format('%s is not a table', target),
       hint = 'A copy is an ordinary or a partitioned table.  If no table of this name exists, one is created.';
   END IF;
-  PERFORM dataverse.copy_follow_names(target);
-  SELECT c.* INTO opened FROM dataverse.copies AS c
+  PERFORM dataverse_private.copy_follow_names(target);
+  SELECT c.* INTO opened FROM dataverse_private.copies AS c
   WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
   ORDER BY c.target_oid = to_regclass(copy_open.target) DESC NULLS LAST LIMIT 1;
   IF opened.id IS NOT NULL AND owner IS NOT NULL AND opened.target_oid IS NOT DISTINCT FROM to_regclass(copy_open.target)::oid
@@ -357,80 +357,80 @@ BEGIN
   -- a previous copy of this name starts over; what another role's runs have reported must not be
   -- visible to others
   FOR gone IN
-    SELECT c.* FROM dataverse.copies AS c WHERE c.target = copy_open.target AND (c.id <> opened.id
-      OR c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid AND NOT pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'USAGE'))
+    SELECT c.* FROM dataverse_private.copies AS c WHERE c.target = copy_open.target AND (c.id <> opened.id
+      OR c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid AND NOT pg_has_role(dataverse_private.caller(), dataverse_private.copy_owner(c), 'USAGE'))
   LOOP
-    PERFORM dataverse.copy_remove(gone.id);
+    PERFORM dataverse_private.copy_remove(gone.id);
     IF gone.id = opened.id THEN
       opened := NULL;
     END IF;
   END LOOP;
   IF opened.id IS NULL THEN
-    INSERT INTO dataverse.copies AS c (foreign_table, target, role)
-    VALUES (copy_open.foreign_table::text, copy_open.target, dataverse.caller())
+    INSERT INTO dataverse_private.copies AS c (foreign_table, target, role)
+    VALUES (copy_open.foreign_table::text, copy_open.target, dataverse_private.caller())
     ON CONFLICT DO NOTHING
     RETURNING * INTO opened;
     -- another session, perhaps of another role, has just done the same
-    RETURN coalesce(opened.id, dataverse.copy_open(foreign_table, target));
+    RETURN coalesce(opened.id, dataverse_private.copy_open(foreign_table, target));
   END IF;
   -- changes in a dropped table do not concern the rows of another one
   IF opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
-    forgotten := dataverse.copy_forget_changes(opened.id);
+    forgotten := dataverse_private.copy_forget_changes(opened.id);
     IF forgotten > 0 THEN
       RAISE WARNING 'discarded unsent local changes of another table %: %', target, forgotten;
     END IF;
-    UPDATE dataverse.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
+    UPDATE dataverse_private.copies AS c SET id_column = NULL, version_column = NULL WHERE c.id = opened.id;
   END IF;
   -- an update could have to wait for a run
-  UPDATE dataverse.copies AS c
+  UPDATE dataverse_private.copies AS c
   SET foreign_table = CASE WHEN owner IS NULL THEN c.foreign_table ELSE copy_open.foreign_table::text END,
-      target = copy_open.target, role = dataverse.caller()
+      target = copy_open.target, role = dataverse_private.caller()
   WHERE c.id = opened.id
     AND (c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid OR c.target <> copy_open.target
          OR owner IS NOT NULL AND (c.foreign_oid IS DISTINCT FROM copy_open.foreign_table::oid OR c.foreign_table <> copy_open.foreign_table::text)
-         OR c.role <> dataverse.caller() OR c.role_oid IS DISTINCT FROM dataverse.role_oid(dataverse.caller()));
+         OR c.role <> dataverse_private.caller() OR c.role_oid IS DISTINCT FROM dataverse_private.role_oid(dataverse_private.caller()));
   -- by now, the name may be that of another role's table
-  PERFORM dataverse.copy_get(opened.id);
+  PERFORM dataverse_private.copy_get(opened.id);
   -- the earlier rows went into the other table; this one needs everything
   IF owner IS NOT NULL AND opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
-    PERFORM dataverse.copy_restart(opened.id);
+    PERFORM dataverse_private.copy_restart(opened.id);
   END IF;
   RETURN opened.id;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_open(regclass, text) IS
+COMMENT ON FUNCTION dataverse_private.copy_open(regclass, text) IS
   'finds the state of a copy, or creates it; for dataverse.pull()';
 
 -- If the table is gone, everything has to be read again.  Only the session that
 -- holds the lock of the copy may decide this: other sessions do not see a table
 -- that is just being created.
-CREATE FUNCTION dataverse.copy_begin_anew(copy bigint, foreign_table regclass)
-RETURNS dataverse.copies
+CREATE FUNCTION dataverse_private.copy_begin_anew(copy bigint, foreign_table regclass)
+RETURNS dataverse_private.copies
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.copy_get(copy);
-  PERFORM dataverse.copy_restart(copy);
-  UPDATE dataverse.copies AS c SET foreign_table = copy_begin_anew.foreign_table::text WHERE c.id = copy;
-  RETURN dataverse.copy_get(copy);
+  PERFORM dataverse_private.copy_get(copy);
+  PERFORM dataverse_private.copy_restart(copy);
+  UPDATE dataverse_private.copies AS c SET foreign_table = copy_begin_anew.foreign_table::text WHERE c.id = copy;
+  RETURN dataverse_private.copy_get(copy);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_begin_anew(bigint, regclass) IS
+COMMENT ON FUNCTION dataverse_private.copy_begin_anew(bigint, regclass) IS
   'discards the progress of a copy whose table will be created; for dataverse.pull()';
 
 -- Sets the members of "changes".
-CREATE FUNCTION dataverse.copy_set(copy bigint, changes jsonb)
-RETURNS dataverse.copies
+CREATE FUNCTION dataverse_private.copy_set(copy bigint, changes jsonb)
+RETURNS dataverse_private.copies
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  n dataverse.copies := jsonb_populate_record(dataverse.copy_get(copy), changes - 'id');
+  n dataverse_private.copies := jsonb_populate_record(dataverse_private.copy_get(copy), changes - 'id');
 BEGIN
-  UPDATE dataverse.copies AS c
+  UPDATE dataverse_private.copies AS c
   SET known = n.known, columns = n.columns, types = n.types, followed = n.followed, unfed = n.unfed, numbers = n.numbers, types_here = n.types_here, storage = n.storage, tracked = n.tracked, tracking_refused = n.tracking_refused, phase = n.phase, whole = n.whole, again = n.again,
       link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
       metadata = n.metadata, source = n.source, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
@@ -440,18 +440,18 @@ BEGIN
   -- set the target to itself so that its OID is found once it exists, but not the
   -- OID of another table, or of one that another role has created
   IF n.target_oid IS NULL THEN
-    UPDATE dataverse.copies AS c SET target = c.target WHERE c.id = copy;
-    n := dataverse.copy_get(copy);
+    UPDATE dataverse_private.copies AS c SET target = c.target WHERE c.id = copy;
+    n := dataverse_private.copy_get(copy);
   END IF;
   RETURN n;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_set(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.copy_set(bigint, jsonb) IS
   'changes the state of a copy; for dataverse.pull()';
 
 -- Adds ids to those found, and returns the number of new ones; without arrays, forgets them all.
-CREATE FUNCTION dataverse.copy_note_ids(copy bigint, ids uuid[], versions bigint[])
+CREATE FUNCTION dataverse_private.copy_note_ids(copy bigint, ids uuid[], versions bigint[])
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -459,11 +459,11 @@ AS $$
 DECLARE
   n bigint := 0;
 BEGIN
-  PERFORM dataverse.copy_get(copy);
+  PERFORM dataverse_private.copy_get(copy);
   IF ids IS NULL THEN
-    DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_note_ids.copy;
+    DELETE FROM dataverse_private.copy_ids AS i WHERE i.copy = copy_note_ids.copy;
   ELSE
-    INSERT INTO dataverse.copy_ids AS i (copy, id, version)
+    INSERT INTO dataverse_private.copy_ids AS i (copy, id, version)
     SELECT copy_note_ids.copy, u.id, u.version FROM unnest(ids, versions) AS u (id, version)
     ON CONFLICT ON CONSTRAINT copy_ids_pkey DO NOTHING;
     GET DIAGNOSTICS n = ROW_COUNT;
@@ -472,181 +472,181 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_note_ids(bigint, uuid[], bigint[]) IS
+COMMENT ON FUNCTION dataverse_private.copy_note_ids(bigint, uuid[], bigint[]) IS
   'records the ids that a comparison has found; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.copy_drop_ids(copy bigint, dropped uuid[])
+CREATE FUNCTION dataverse_private.copy_drop_ids(copy bigint, dropped uuid[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.copy_get(copy);
-  DELETE FROM dataverse.copy_ids AS i WHERE i.copy = copy_drop_ids.copy AND i.id = ANY (dropped);
+  PERFORM dataverse_private.copy_get(copy);
+  DELETE FROM dataverse_private.copy_ids AS i WHERE i.copy = copy_drop_ids.copy AND i.id = ANY (dropped);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_drop_ids(bigint, uuid[]) IS
+COMMENT ON FUNCTION dataverse_private.copy_drop_ids(bigint, uuid[]) IS
   'removes ids that have been read; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.copy_ids_of(copy bigint, most bigint DEFAULT NULL)
+CREATE FUNCTION dataverse_private.copy_ids_of(copy bigint, most bigint DEFAULT NULL)
 RETURNS TABLE (id uuid, version bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER ROWS 100000
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.copy_get(copy);
-  RETURN QUERY SELECT i.id, i.version FROM dataverse.copy_ids AS i
+  PERFORM dataverse_private.copy_get(copy);
+  RETURN QUERY SELECT i.id, i.version FROM dataverse_private.copy_ids AS i
     WHERE i.copy = copy_ids_of.copy ORDER BY i.id LIMIT most;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_ids_of(bigint, bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_ids_of(bigint, bigint) IS
   'the ids that a comparison has found; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.copy_refuse(
+CREATE FUNCTION dataverse_private.copy_refuse(
   copy bigint, ids uuid[], deleted boolean[], sqlstates text[], messages text[], details text[], rows jsonb[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.copy_get(copy);
+  PERFORM dataverse_private.copy_get(copy);
   WITH noted AS (
-    INSERT INTO dataverse.copy_refused AS r (copy, id, deleted, sqlstate, message, detail, "row")
+    INSERT INTO dataverse_private.copy_refused AS r (copy, id, deleted, sqlstate, message, detail, "row")
     SELECT copy_refuse.copy, u.* FROM unnest(ids, deleted, sqlstates, messages, details, rows) AS u
     ON CONFLICT ON CONSTRAINT copy_refused_pkey DO UPDATE
     SET deleted = excluded.deleted, sqlstate = excluded.sqlstate, message = excluded.message, detail = excluded.detail,
         "row" = excluded."row", attempts = r.attempts + 1, at = clock_timestamp()
     RETURNING attempts)
-  UPDATE dataverse.copies AS c SET refused = c.refused + (SELECT count(*) FROM noted AS n WHERE n.attempts = 1)
+  UPDATE dataverse_private.copies AS c SET refused = c.refused + (SELECT count(*) FROM noted AS n WHERE n.attempts = 1)
   WHERE c.id = copy;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_refuse(bigint, uuid[], boolean[], text[], text[], text[], jsonb[]) IS
+COMMENT ON FUNCTION dataverse_private.copy_refuse(bigint, uuid[], boolean[], text[], text[], text[], jsonb[]) IS
   'records rows that the table of a copy has refused; for dataverse.pull()';
 
 -- These rows are in step: removes their notes and refused rows.
-CREATE FUNCTION dataverse.copy_admit(copy bigint, admitted uuid[])
+CREATE FUNCTION dataverse_private.copy_admit(copy bigint, admitted uuid[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.copy_get(copy);
+  PERFORM dataverse_private.copy_get(copy);
   WITH gone AS (
-    DELETE FROM dataverse.copy_refused AS r WHERE r.copy = copy_admit.copy AND r.id = ANY (admitted)
+    DELETE FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_admit.copy AND r.id = ANY (admitted)
     RETURNING r.reject),
   entries AS (
-    DELETE FROM dataverse.rejected_rows AS e USING gone AS g WHERE e.id = g.reject AND e.operation = 'pull')
-  UPDATE dataverse.copies AS c SET refused = c.refused - (SELECT count(*) FROM gone)
+    DELETE FROM dataverse_private.rejected_rows AS e USING gone AS g WHERE e.id = g.reject AND e.operation = 'pull')
+  UPDATE dataverse_private.copies AS c SET refused = c.refused - (SELECT count(*) FROM gone)
   WHERE c.id = copy AND EXISTS (SELECT FROM gone);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_admit(bigint, uuid[]) IS
+COMMENT ON FUNCTION dataverse_private.copy_admit(bigint, uuid[]) IS
   'removes refused rows that the table of a copy has accepted; for dataverse.pull()';
 
 -- Returns the refused rows that a comparison has not found.
-CREATE FUNCTION dataverse.copy_refused_missing(copy bigint)
+CREATE FUNCTION dataverse_private.copy_refused_missing(copy bigint)
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  RETURN CASE WHEN (dataverse.copy_get(copy)).refused = 0 THEN '{}' ELSE ARRAY(
-    SELECT r.id FROM dataverse.copy_refused AS r
+  RETURN CASE WHEN (dataverse_private.copy_get(copy)).refused = 0 THEN '{}' ELSE ARRAY(
+    SELECT r.id FROM dataverse_private.copy_refused AS r
     WHERE r.copy = copy_refused_missing.copy AND NOT r.deleted
-      AND NOT EXISTS (SELECT FROM dataverse.copy_ids AS i WHERE i.copy = r.copy AND i.id = r.id)) END;
+      AND NOT EXISTS (SELECT FROM dataverse_private.copy_ids AS i WHERE i.copy = r.copy AND i.id = r.id)) END;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_refused_missing(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_refused_missing(bigint) IS
   'refused rows that no longer seem to exist; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.copy_admit_all(copy bigint)
+CREATE FUNCTION dataverse_private.copy_admit_all(copy bigint)
 RETURNS void
 LANGUAGE sql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT dataverse.copy_admit($1, ARRAY(SELECT r.id FROM dataverse.copy_refused AS r WHERE r.copy = $1)) $$;
+AS $$ SELECT dataverse_private.copy_admit($1, ARRAY(SELECT r.id FROM dataverse_private.copy_refused AS r WHERE r.copy = $1)) $$;
 
-COMMENT ON FUNCTION dataverse.copy_admit_all(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_admit_all(bigint) IS
   'forgets all refused rows of a copy; for its owner''s functions';
 
-REVOKE ALL ON FUNCTION dataverse.copy_admit_all(bigint) FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse_private.copy_admit_all(bigint) FROM PUBLIC;
 
 -- Returns refused rows of one kind, forwards or backwards from a position.
-CREATE FUNCTION dataverse.copy_refused_of(copy bigint, dangling boolean, "position" bigint, backwards boolean, most bigint)
-RETURNS SETOF dataverse.copy_refused
+CREATE FUNCTION dataverse_private.copy_refused_of(copy bigint, dangling boolean, "position" bigint, backwards boolean, most bigint)
+RETURNS SETOF dataverse_private.copy_refused
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER ROWS 1000
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.copy_get(copy);
+  PERFORM dataverse_private.copy_get(copy);
   IF backwards THEN
-    RETURN QUERY SELECT r.* FROM dataverse.copy_refused AS r
+    RETURN QUERY SELECT r.* FROM dataverse_private.copy_refused AS r
       WHERE r.copy = copy_refused_of.copy AND r.dangling = copy_refused_of.dangling AND r.number < copy_refused_of."position"
       ORDER BY r.number DESC LIMIT most;
   ELSE
-    RETURN QUERY SELECT r.* FROM dataverse.copy_refused AS r
+    RETURN QUERY SELECT r.* FROM dataverse_private.copy_refused AS r
       WHERE r.copy = copy_refused_of.copy AND r.dangling = copy_refused_of.dangling AND r.number > copy_refused_of."position"
       ORDER BY r.number LIMIT most;
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_refused_of(bigint, boolean, bigint, boolean, bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_refused_of(bigint, boolean, bigint, boolean, bigint) IS
   'refused rows of a copy that are tried again; for dataverse.pull()';
 
 -- Files the rows that are noted, each once.
-CREATE FUNCTION dataverse.copy_file(copy bigint, server text)
+CREATE FUNCTION dataverse_private.copy_file(copy bigint, server text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  state dataverse.copies := dataverse.copy_get(copy);
-  noted dataverse.copy_refused;
+  state dataverse_private.copies := dataverse_private.copy_get(copy);
+  noted dataverse_private.copy_refused;
   entry bigint;
 BEGIN
-  FOR noted IN SELECT r.* FROM dataverse.copy_refused AS r WHERE r.copy = copy_file.copy ORDER BY r.number LOOP
-    UPDATE dataverse.rejected_rows AS e
+  FOR noted IN SELECT r.* FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_file.copy ORDER BY r.number LOOP
+    UPDATE dataverse_private.rejected_rows AS e
     SET at = noted.at, pid = pg_backend_pid(), "row" = noted."row", sqlstate = noted.sqlstate,
         message = format('%s: %s', state.target, noted.message), attempts = noted.attempts
     WHERE e.id = noted.reject AND e.operation = 'pull';
     CONTINUE WHEN FOUND;
-    INSERT INTO dataverse.rejected_rows (at, role, server, foreign_table, operation, row_id, "row", sqlstate, message, attempts)
-    VALUES (noted.at, dataverse.caller(), copy_file.server, state.foreign_table, 'pull', noted.id, noted."row", noted.sqlstate,
+    INSERT INTO dataverse_private.rejected_rows (at, role, server, foreign_table, operation, row_id, "row", sqlstate, message, attempts)
+    VALUES (noted.at, dataverse_private.caller(), copy_file.server, state.foreign_table, 'pull', noted.id, noted."row", noted.sqlstate,
             format('%s: %s', state.target, noted.message), noted.attempts)
     RETURNING id INTO entry;
-    UPDATE dataverse.copy_refused AS r SET reject = entry WHERE r.copy = copy_file.copy AND r.id = noted.id;
+    UPDATE dataverse_private.copy_refused AS r SET reject = entry WHERE r.copy = copy_file.copy AND r.id = noted.id;
   END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_file(bigint, text) IS
+COMMENT ON FUNCTION dataverse_private.copy_file(bigint, text) IS
   'files the rows that a copy has refused in dataverse.rejects; for dataverse.pull()';
 
 -- Returns the number of refused rows, except those that only wait for another
 -- row, and the first of all.
-CREATE FUNCTION dataverse.copy_first_refused(copy bigint, OUT firm bigint, OUT first dataverse.copy_refused)
+CREATE FUNCTION dataverse_private.copy_first_refused(copy bigint, OUT firm bigint, OUT first dataverse_private.copy_refused)
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.copy_get(copy);
-  SELECT count(*) INTO firm FROM dataverse.copy_refused AS r WHERE r.copy = copy_first_refused.copy AND NOT r.dangling;
-  SELECT r.* INTO first FROM dataverse.copy_refused AS r WHERE r.copy = copy_first_refused.copy
+  PERFORM dataverse_private.copy_get(copy);
+  SELECT count(*) INTO firm FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_first_refused.copy AND NOT r.dangling;
+  SELECT r.* INTO first FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_first_refused.copy
   ORDER BY r.dangling, r.number LIMIT 1;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_first_refused(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_first_refused(bigint) IS
   'the first of the rows that a copy has refused, for error messages; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.copy_forget(target text)
+CREATE FUNCTION dataverse_private.copy_forget(target text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -654,17 +654,17 @@ AS $$
 DECLARE
   forgotten bigint;
 BEGIN
-  SELECT c.id INTO forgotten FROM dataverse.copies AS c
+  SELECT c.id INTO forgotten FROM dataverse_private.copies AS c
   WHERE c.target_oid = to_regclass(copy_forget.target) OR c.target = copy_forget.target
   ORDER BY c.target_oid = to_regclass(copy_forget.target) DESC NULLS LAST LIMIT 1;
   IF forgotten IS NULL THEN
     RETURN false;
   END IF;
-  PERFORM dataverse.copy_get(forgotten);
-  PERFORM dataverse.copy_remove(forgotten);
+  PERFORM dataverse_private.copy_get(forgotten);
+  PERFORM dataverse_private.copy_remove(forgotten);
   RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_forget(text) IS
+COMMENT ON FUNCTION dataverse_private.copy_forget(text) IS
   'removes the state of a copy by the qualified name of its table; for dataverse.forget_copy()';

@@ -1,7 +1,7 @@
 -- The pool of application users.  The functions show callers what belongs to
 -- them, and members of pg_read_all_stats everything.
 
-CREATE FUNCTION dataverse.pool_users(
+CREATE FUNCTION dataverse_private.pool_users(
   OUT database name,
   OUT server text,
   OUT name text,
@@ -45,7 +45,7 @@ RETURNS SETOF record
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
 AS 'MODULE_PATHNAME', 'dataverse_pool_users';
 
-COMMENT ON FUNCTION dataverse.pool_users() IS
+COMMENT ON FUNCTION dataverse_private.pool_users() IS
   'state of the application users; use the view dataverse.pool';
 
 CREATE VIEW dataverse.pool AS
@@ -60,7 +60,7 @@ CREATE VIEW dataverse.pool AS
          bytes_sent, bytes_received, failures, retries, throttles,
          throttle_events AS total_throttle_events, backoff AS total_backoff,
          summed_waits, this_session_only
-  FROM dataverse.pool_users();
+  FROM dataverse_private.pool_users();
 
 COMMENT ON VIEW dataverse.pool IS
   'a row for each application user: whether it is throttled, its concurrent requests and their limit, and its traffic';
@@ -72,7 +72,7 @@ CREATE VIEW dataverse.pool_summary AS
          count(*) FILTER (WHERE throttled) AS throttled_users,
          sum(throttle_events)::bigint AS total_throttle_events,
          sum(backoff) AS total_backoff
-  FROM dataverse.pool_users()
+  FROM dataverse_private.pool_users()
   GROUP BY database, server;
 
 COMMENT ON VIEW dataverse.pool_summary IS
@@ -93,12 +93,12 @@ CREATE VIEW dataverse.pool_metrics AS
          (SELECT coalesce(sum(e.value::bigint), 0)::bigint FROM jsonb_each_text(u.retries) AS e) AS retries_total,
          u.throttle_events AS throttle_events_total, extract(epoch FROM u.backoff)::double precision AS backoff_seconds_total,
          extract(epoch FROM u.summed_waits)::double precision AS waits_seconds_total
-  FROM dataverse.pool_users() AS u;
+  FROM dataverse_private.pool_users() AS u;
 
 COMMENT ON VIEW dataverse.pool_metrics IS
   'numbers of dataverse.pool for monitoring programs, a row for each application user; names of totals end in _total, and -1 means not known';
 
-CREATE FUNCTION dataverse.throttle_events(
+CREATE FUNCTION dataverse_private.throttle_events(
   OUT at timestamptz,
   OUT database name,
   OUT server text,
@@ -112,17 +112,17 @@ RETURNS SETOF record
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'dataverse_throttle_events';
 
-COMMENT ON FUNCTION dataverse.throttle_events() IS
+COMMENT ON FUNCTION dataverse_private.throttle_events() IS
   'the last throttle events; use the view dataverse.throttle_history';
 
 CREATE VIEW dataverse.throttle_history AS
   SELECT at, database, server, name, code, retry_after, fallback, operation, in_flight
-  FROM dataverse.throttle_events();
+  FROM dataverse_private.throttle_events();
 
 COMMENT ON VIEW dataverse.throttle_history IS
   'the last throttle events, oldest first';
 
-CREATE FUNCTION dataverse.progress_rows(
+CREATE FUNCTION dataverse_private.progress_rows(
   OUT pid integer,
   OUT database name,
   OUT server text,
@@ -143,19 +143,19 @@ RETURNS SETOF record
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED ROWS 10
 AS 'MODULE_PATHNAME', 'dataverse_progress_rows';
 
-COMMENT ON FUNCTION dataverse.progress_rows() IS
+COMMENT ON FUNCTION dataverse_private.progress_rows() IS
   'reads and writes that are under way; use the view dataverse.progress';
 
 CREATE VIEW dataverse.progress AS
   SELECT pid, database, server, foreign_table, operation, rows_expected,
          rows_taken, rows_sent, rows_acknowledged, rows_rejected, in_flight, rate_now,
          rate_overall, waiting_for, started, eta
-  FROM dataverse.progress_rows();
+  FROM dataverse_private.progress_rows();
 
 COMMENT ON VIEW dataverse.progress IS
   'a row for each read or write that is under way in any session: its progress, its speed, and the event it waits for';
 
-CREATE FUNCTION dataverse.doubtful_rows(
+CREATE FUNCTION dataverse_private.doubtful_rows(
   OUT foreign_table regclass,
   OUT operation text,
   OUT row_number bigint,
@@ -165,12 +165,12 @@ RETURNS SETOF record
 LANGUAGE C VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'dataverse_doubtful_rows';
 
-COMMENT ON FUNCTION dataverse.doubtful_rows() IS
+COMMENT ON FUNCTION dataverse_private.doubtful_rows() IS
   'rows that failed statements of this session sent without a conclusive answer; use the view dataverse.doubts';
 
 CREATE VIEW dataverse.doubts AS
   SELECT foreign_table, operation, row_number, row_id, noted_at
-  FROM dataverse.doubtful_rows();
+  FROM dataverse_private.doubtful_rows();
 
 COMMENT ON VIEW dataverse.doubts IS
   'the last 1000 rows that failed statements of this session sent without a conclusive answer and that may or may not have been written';

@@ -1,4 +1,4 @@
-CREATE FUNCTION dataverse.pull_check(
+CREATE FUNCTION dataverse_private.pull_check(
   columns text[], deletes text, drift text, "full" boolean, sweep interval, wait boolean, on_error text)
 RETURNS void
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
@@ -10,23 +10,23 @@ BEGIN
       errcode = 'invalid_parameter_value', message = 'argument "columns" is empty',
       hint = 'It takes names of columns of the foreign table, as in ''{name,revenue}''.  Omit it to copy all columns.';
   END IF;
-  PERFORM dataverse.check_choice('argument "deletes"', deletes, 'delete', 'mark', 'ignore');
-  PERFORM dataverse.check_choice('argument "drift"', drift, 'add', 'ignore', 'stop');
-  PERFORM dataverse.check_choice('argument "on_error"', on_error, 'abort', 'continue');
+  PERFORM dataverse_private.check_choice('argument "deletes"', deletes, 'delete', 'mark', 'ignore');
+  PERFORM dataverse_private.check_choice('argument "drift"', drift, 'add', 'ignore', 'stop');
+  PERFORM dataverse_private.check_choice('argument "on_error"', on_error, 'abort', 'continue');
   IF sweep < interval '0' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = format('invalid value for argument "sweep": "%s"', sweep),
       hint = 'It is the time between two comparisons of all ids, such as ''1 day''.  With ''0'', each run compares them.';
   END IF;
-  PERFORM dataverse.check_boolean('full', "full");
-  PERFORM dataverse.check_boolean('wait', wait);
+  PERFORM dataverse_private.check_boolean('full', "full");
+  PERFORM dataverse_private.check_boolean('wait', wait);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check(text[], text, text, boolean, interval, boolean, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_check(text[], text, text, boolean, interval, boolean, text) IS
   'raises an error for invalid arguments of dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_check_name(target text)
+CREATE FUNCTION dataverse_private.pull_check_name(target text)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -41,12 +41,12 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check_name(text) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_name(text) IS
   'raises an error for an invalid name of a table; for dataverse.pull()';
 
 -- Returns true if this is a foreign table of ours.  Otherwise there would be
 -- no copy, and so no run that could fail.
-CREATE FUNCTION dataverse.pull_is_foreign(foreign_table regclass)
+CREATE FUNCTION dataverse_private.pull_is_foreign(foreign_table regclass)
 RETURNS boolean
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -56,23 +56,23 @@ AS $$
     WHERE t.ftrelid = foreign_table AND w.fdwhandler = 'dataverse.dataverse_fdw_handler()'::regprocedure)
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_is_foreign(regclass) IS
+COMMENT ON FUNCTION dataverse_private.pull_is_foreign(regclass) IS
   'whether a table is a foreign table of dataverse_fdw; for dataverse.pull() and push()';
 
-CREATE FUNCTION dataverse.pull_check_tables(foreign_table regclass, target text)
+CREATE FUNCTION dataverse_private.pull_check_tables(foreign_table regclass, target text)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.pull_check_name(target);
+  PERFORM dataverse_private.pull_check_name(target);
   IF foreign_table IS NULL OR target IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'null_value_not_allowed',
       message = format('argument "%s" is null', CASE WHEN foreign_table IS NULL THEN 'foreign_table' ELSE 'target' END),
       hint = 'Name the foreign table and its copy, as in CALL dataverse.pull(''dv.account'', ''public.account'').';
   END IF;
-  IF NOT dataverse.pull_is_foreign(foreign_table) THEN
+  IF NOT dataverse_private.pull_is_foreign(foreign_table) THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('%s is not a foreign table of dataverse_fdw', foreign_table),
       hint = 'The first argument is the foreign table, such as IMPORT FOREIGN SCHEMA creates, and the second one is its copy.';
@@ -80,58 +80,58 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check_tables(regclass, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_tables(regclass, text) IS
   'raises an error for tables that cannot be copied; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_must_commit(procedure text)
+CREATE FUNCTION dataverse_private.pull_must_commit(procedure text)
 RETURNS void
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_must_commit';
 
-COMMENT ON FUNCTION dataverse.pull_must_commit(text) IS
+COMMENT ON FUNCTION dataverse_private.pull_must_commit(text) IS
   'raises an error in a transaction block, where procedures cannot commit; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_summary(r dataverse.run_log, target text)
+CREATE FUNCTION dataverse_private.pull_summary(r dataverse_private.run_log, target text)
 RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT format('pulled %s: %s read, %s inserted, %s updated, %s unchanged, %s deleted, %s compared%s; %s, %s, %s',
-                target, dataverse.run_count(r.rows_read, 'row'), r.inserted, r.updated, r.unchanged, r.deleted, r.rows_compared,
+                target, dataverse_private.run_count(r.rows_read, 'row'), r.inserted, r.updated, r.unchanged, r.deleted, r.rows_compared,
                 CASE WHEN r.rejected > 0 THEN format(', %s refused', r.rejected) ELSE '' END,
-                dataverse.run_count(r.requests, 'request'), dataverse.run_count(r.throttles, 'throttle'),
+                dataverse_private.run_count(r.requests, 'request'), dataverse_private.run_count(r.throttles, 'throttle'),
                 date_trunc('milliseconds', r.ended_at - r.started_at))
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_summary(dataverse.run_log, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_summary(dataverse_private.run_log, text) IS
   'one line about a run; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_has_changed(r dataverse.run_log)
+CREATE FUNCTION dataverse_private.pull_has_changed(r dataverse_private.run_log)
 RETURNS boolean
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT r.inserted + r.updated + r.deleted + r.rejected > 0 $$;
 
-COMMENT ON FUNCTION dataverse.pull_has_changed(dataverse.run_log) IS
+COMMENT ON FUNCTION dataverse_private.pull_has_changed(dataverse_private.run_log) IS
   'whether a run has changed the local table or has refused rows; for dataverse.pull_all()';
 
 -- A schedule may run each minute, so a call reports one line, plus one for each
 -- table in which something has changed (run_pull).
-CREATE FUNCTION dataverse.pull_all_summary(schema name, tables bigint, since timestamptz)
+CREATE FUNCTION dataverse_private.pull_all_summary(schema name, tables bigint, since timestamptz)
 RETURNS text
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('pulled %s of schema %I: %s with changes', dataverse.run_count($2, 'table'), $1, count(DISTINCT r.target))
+  SELECT format('pulled %s of schema %I: %s with changes', dataverse_private.run_count($2, 'table'), $1, count(DISTINCT r.target))
   FROM dataverse.runs AS r
   WHERE r.pid = pg_backend_pid() AND r.started_at >= $3 AND r.operation = 'pull' AND r.inserted + r.updated + r.deleted + r.rejected > 0
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_all_summary(name, bigint, timestamptz) IS
+COMMENT ON FUNCTION dataverse_private.pull_all_summary(name, bigint, timestamptz) IS
   'one line about all runs of a call; for dataverse.pull_all()';
 
 -- Returns the qualified name of the table, resolved by the caller's search path.
-CREATE FUNCTION dataverse.pull_target(target text, existing regclass, schema name)
+CREATE FUNCTION dataverse_private.pull_target(target text, existing regclass, schema name)
 RETURNS text
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -157,10 +157,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_target(text, regclass, name) IS
+COMMENT ON FUNCTION dataverse_private.pull_target(text, regclass, name) IS
   'the qualified name of the table of a copy; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_source(foreign_table regclass)
+CREATE FUNCTION dataverse_private.pull_source(foreign_table regclass)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -174,7 +174,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_source(regclass) IS
+COMMENT ON FUNCTION dataverse_private.pull_source(regclass) IS
   'raises an error if no foreign table is given; for dataverse.pull()';
 
 CREATE FUNCTION dataverse.forget_copy(target text)
@@ -185,20 +185,20 @@ DECLARE
   existing pg_catalog.regclass;
   name pg_catalog.text;
 BEGIN
-  PERFORM dataverse.pull_check_name(target);
+  PERFORM dataverse_private.pull_check_name(target);
   existing := pg_catalog.to_regclass(target);
-  name := dataverse.pull_target(target, existing, pg_catalog.current_schema());
-  IF dataverse.copy_of(existing) IS NOT NULL THEN
-    PERFORM dataverse.track_do(existing, NULL);
+  name := dataverse_private.pull_target(target, existing, pg_catalog.current_schema());
+  IF dataverse_private.copy_of(existing) IS NOT NULL THEN
+    PERFORM dataverse_private.track_do(existing, NULL);
   END IF;
-  RETURN dataverse.copy_forget(name);
+  RETURN dataverse_private.copy_forget(name);
 END
 $$;
 
 COMMENT ON FUNCTION dataverse.forget_copy(text) IS
   'removes the state and the runs of a copy; its table is left unchanged';
 
-CREATE FUNCTION dataverse.pull_problem(
+CREATE FUNCTION dataverse_private.pull_problem(
   target text, phase text, "sqlstate" text, message text, detail text, hint text)
 RETURNS jsonb
 LANGUAGE sql STABLE CALLED ON NULL INPUT
@@ -215,13 +215,13 @@ AS $$
                                                 WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed.  Remove the cause, and call the procedure again.' END))
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_problem(text, text, text, text, text, text) IS
-  'an error as dataverse.run_pull() returns it';
+COMMENT ON FUNCTION dataverse_private.pull_problem(text, text, text, text, text, text) IS
+  'an error as dataverse_private.run_pull() returns it';
 
 -- Runs, and returns the error instead of raising it, so that the end of the run
 -- is committed first.  A procedure that commits cannot set the search path, so
 -- all names are qualified.
-CREATE PROCEDURE dataverse.run_pull(
+CREATE PROCEDURE dataverse_private.run_pull(
   foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
   wait boolean, on_error text, named boolean, INOUT problem jsonb)
 LANGUAGE plpgsql
@@ -231,7 +231,7 @@ DECLARE
   name pg_catalog.text;
   copy bigint;
   run bigint;
-  ended dataverse.run_log;
+  ended dataverse_private.run_log;
   plan pg_catalog.jsonb;
   more boolean := true;
   retry pg_catalog.jsonb;
@@ -250,27 +250,27 @@ BEGIN
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   BEGIN
-    name := dataverse.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema());
-    PERFORM dataverse.pull_source(foreign_table);
+    name := dataverse_private.pull_target(target, pg_catalog.to_regclass(target), pg_catalog.current_schema());
+    PERFORM dataverse_private.pull_source(foreign_table);
     IF NOT named THEN
-      PERFORM dataverse.pull_stranger(pg_catalog.to_regclass(name));
+      PERFORM dataverse_private.pull_stranger(pg_catalog.to_regclass(name));
     END IF;
-    copy := dataverse.copy_open(foreign_table, name);
+    copy := dataverse_private.copy_open(foreign_table, name);
   EXCEPTION
     -- there is no copy to which the run could belong
     WHEN OTHERS THEN
       GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
         hint = PG_EXCEPTION_HINT;
-      problem := dataverse.pull_problem(target, NULL, state, message, detail, hint);
+      problem := dataverse_private.pull_problem(target, NULL, state, message, detail, hint);
       RETURN;
   END;
   COMMIT;
   SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
   SELECT s.run, s.state, s.message, s.detail, s.hint INTO run, state, message, detail, hint
-  FROM dataverse.run_start(copy, 'pull', name, wait) AS s;
+  FROM dataverse_private.run_start(copy, 'pull', name, wait) AS s;
   IF run IS NULL THEN
     IF state IS NOT NULL THEN
-      problem := dataverse.pull_problem(name, NULL, state, message, detail, hint);
+      problem := dataverse_private.pull_problem(name, NULL, state, message, detail, hint);
     END IF;
     RETURN;
   END IF;
@@ -280,36 +280,36 @@ BEGIN
   LOOP
     BEGIN
       IF plan IS NULL THEN
-        resumes := dataverse.copy_resumes(copy);
-        plan := dataverse.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error, named);
-        phase := (dataverse.copy_get(copy)).phase;
-        PERFORM dataverse.run_add(run, phase, '{}');
+        resumes := dataverse_private.copy_resumes(copy);
+        plan := dataverse_private.pull_prepare(copy, foreign_table, name, columns, deletes, drift, "full", sweep, on_error, named);
+        phase := (dataverse_private.copy_get(copy)).phase;
+        PERFORM dataverse_private.run_add(run, phase, '{}');
       ELSIF more AND NOT retrying THEN
-        phase := (dataverse.copy_get(copy)).phase;
-        more := dataverse.pull_step(run, copy, plan, path);
+        phase := (dataverse_private.copy_get(copy)).phase;
+        more := dataverse_private.pull_step(run, copy, plan, path);
         IF resumes AND NOT more THEN
           resumes := false;
           more := true;
         END IF;
         -- the next step may have to wait
-        IF more AND (dataverse.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
-          PERFORM dataverse.run_add(run, (dataverse.copy_get(copy)).phase, '{}');
+        IF more AND (dataverse_private.copy_get(copy)).phase OPERATOR(pg_catalog.<>) phase THEN
+          PERFORM dataverse_private.run_add(run, (dataverse_private.copy_get(copy)).phase, '{}');
         END IF;
-        retrying := NOT more OR dataverse.pull_is_hopeless(copy, plan);
+        retrying := NOT more OR dataverse_private.pull_is_hopeless(copy, plan);
       ELSE
         -- refused rows may be accepted now, and may be needed for it
         phase := 'retry';
-        retry := dataverse.pull_retry(run, copy, plan, path, retry);
+        retry := dataverse_private.pull_retry(run, copy, plan, path, retry);
         retrying := retry IS NOT NULL;
-        IF NOT retrying AND (NOT more OR dataverse.pull_is_hopeless(copy, plan)) THEN
+        IF NOT retrying AND (NOT more OR dataverse_private.pull_is_hopeless(copy, plan)) THEN
           SELECT f.sqlstate, f.message, f.detail, f.hint INTO state, message, detail, hint
-          FROM dataverse.pull_finish(run, copy, plan) AS f;
+          FROM dataverse_private.pull_finish(run, copy, plan) AS f;
           failed := state IS NOT NULL;
           more := false;
           -- the last action of a run is committed together with its end
           IF NOT failed THEN
-            PERFORM dataverse.end_pages();
-            ended := dataverse.run_end(run, 'succeeded', NULL, NULL);
+            PERFORM dataverse_private.end_pages();
+            ended := dataverse_private.run_end(run, 'succeeded', NULL, NULL);
           END IF;
         END IF;
       END IF;
@@ -317,10 +317,10 @@ BEGIN
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT, exceeded = CONSTRAINT_NAME;
-        failed := dataverse.run_waits(exceeded) IS NOT TRUE;
+        failed := dataverse_private.run_waits(exceeded) IS NOT TRUE;
     END;
     IF state IS NOT NULL AND NOT failed THEN
-      PERFORM dataverse.run_add(run, phase, '{}');
+      PERFORM dataverse_private.run_add(run, phase, '{}');
       state := NULL;
       message := NULL;
     END IF;
@@ -331,30 +331,30 @@ BEGIN
   IF failed THEN
     -- an error at this point, such as a cancel, also ends the run
     BEGIN
-      PERFORM dataverse.end_pages();
+      PERFORM dataverse_private.end_pages();
       -- it is not known on which side a privilege is missing
       SELECT pg_catalog.concat_ws('  ', c.cure, CASE WHEN c.cure IS NULL OR state OPERATOR(pg_catalog.=) '42501' THEN hint END) INTO hint
-      FROM dataverse.pull_cure(foreign_table, name, state, '{SELECT}') AS c(cure);
-      ended := dataverse.run_end(run, 'failed', state, message);
+      FROM dataverse_private.pull_cure(foreign_table, name, state, '{SELECT}') AS c(cure);
+      ended := dataverse_private.run_end(run, 'failed', state, message);
     EXCEPTION
       WHEN query_canceled OR assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL,
           hint = PG_EXCEPTION_HINT;
-        ended := dataverse.run_end(run, 'failed', state, message);
+        ended := dataverse_private.run_end(run, 'failed', state, message);
     END;
     COMMIT;
   END IF;
-  PERFORM dataverse.run_unlock();
+  PERFORM dataverse_private.run_unlock();
   IF failed THEN
-    problem := dataverse.pull_problem(name, phase, state, message, detail, hint);
+    problem := dataverse_private.pull_problem(name, phase, state, message, detail, hint);
   -- tables that the caller has not named are reported only if something has changed in them
-  ELSIF named OR dataverse.pull_has_changed(ended) THEN
-    RAISE NOTICE '%', dataverse.pull_summary(ended, name);
+  ELSIF named OR dataverse_private.pull_has_changed(ended) THEN
+    RAISE NOTICE '%', dataverse_private.pull_summary(ended, name);
   END IF;
 END
 $$;
 
-COMMENT ON PROCEDURE dataverse.run_pull(regclass, text, text[], text, text, boolean, interval, boolean, text, boolean, jsonb) IS
+COMMENT ON PROCEDURE dataverse_private.run_pull(regclass, text, text[], text, text, boolean, interval, boolean, text, boolean, jsonb) IS
   'carries out dataverse.pull() and dataverse.pull_all() for one table';
 
 CREATE PROCEDURE dataverse.pull(
@@ -372,10 +372,10 @@ AS $$
 DECLARE
   problem pg_catalog.jsonb;
 BEGIN
-  PERFORM dataverse.pull_must_commit('dataverse.pull()');
-  PERFORM dataverse.pull_check_tables(foreign_table, target);
-  PERFORM dataverse.pull_check(columns, deletes, drift, "full", sweep, wait, on_error);
-  CALL dataverse.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, on_error, true, problem);
+  PERFORM dataverse_private.pull_must_commit('dataverse.pull()');
+  PERFORM dataverse_private.pull_check_tables(foreign_table, target);
+  PERFORM dataverse_private.pull_check(columns, deletes, drift, "full", sweep, wait, on_error);
+  CALL dataverse_private.run_pull(foreign_table, target, columns, deletes, drift, "full", sweep, wait, on_error, true, problem);
   IF problem IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = problem OPERATOR(pg_catalog.->>) 'sqlstate', message = problem OPERATOR(pg_catalog.->>) 'message',
@@ -388,7 +388,7 @@ $$;
 COMMENT ON PROCEDURE dataverse.pull(regclass, text, text[], text, text, boolean, interval, boolean, text) IS
   'makes a local copy of a foreign table, and keeps it in step';
 
-CREATE FUNCTION dataverse.tables_of(schema name)
+CREATE FUNCTION dataverse_private.tables_of(schema name)
 RETURNS oid[]
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -399,33 +399,33 @@ AS $$
   WHERE n.nspname = $1 AND w.fdwhandler = 'dataverse.dataverse_fdw_handler()'::regprocedure
 $$;
 
-COMMENT ON FUNCTION dataverse.tables_of(name) IS
+COMMENT ON FUNCTION dataverse_private.tables_of(name) IS
   'the foreign tables of dataverse_fdw in a schema; for dataverse.pull_all()';
 
-CREATE FUNCTION dataverse.name_in(schema name, foreign_table oid)
+CREATE FUNCTION dataverse_private.name_in(schema name, foreign_table oid)
 RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT format('%I.%I', $1, c.relname) FROM pg_class AS c WHERE c.oid = $2 $$;
 
-COMMENT ON FUNCTION dataverse.name_in(name, oid) IS
+COMMENT ON FUNCTION dataverse_private.name_in(name, oid) IS
   'the name of a table in another schema; for dataverse.pull_all()';
 
 -- Returns the copies that refuse rows because others are missing, and the number of these rows.
-CREATE FUNCTION dataverse.pull_waiting(target_schema name, foreign_tables oid[], OUT tables oid[], OUT "rows" bigint)
+CREATE FUNCTION dataverse_private.pull_waiting(target_schema name, foreign_tables oid[], OUT tables oid[], OUT "rows" bigint)
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   SELECT array_agg(DISTINCT c.foreign_oid), count(*) INTO tables, rows
-  FROM dataverse.copies AS c JOIN dataverse.copy_refused AS r ON r.copy = c.id AND r.dangling
-  WHERE c.refused > 0 AND c.foreign_oid = ANY (foreign_tables) AND c.target = dataverse.name_in(target_schema, c.foreign_oid)
-    AND pg_has_role(dataverse.caller(), dataverse.copy_owner(c), 'USAGE');
+  FROM dataverse_private.copies AS c JOIN dataverse_private.copy_refused AS r ON r.copy = c.id AND r.dangling
+  WHERE c.refused > 0 AND c.foreign_oid = ANY (foreign_tables) AND c.target = dataverse_private.name_in(target_schema, c.foreign_oid)
+    AND pg_has_role(dataverse_private.caller(), dataverse_private.copy_owner(c), 'USAGE');
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_waiting(name, oid[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_waiting(name, oid[]) IS
   'copies with rows that wait for rows of other copies; for dataverse.pull_all()';
 
 CREATE PROCEDURE dataverse.pull_all(
@@ -441,7 +441,7 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
   begun CONSTANT pg_catalog.timestamptz := pg_catalog.clock_timestamp();
-  tables CONSTANT pg_catalog.oid[] := dataverse.tables_of(schema);
+  tables CONSTANT pg_catalog.oid[] := dataverse_private.tables_of(schema);
   due pg_catalog.oid[] := tables;
   source pg_catalog.oid;
   target pg_catalog.text;
@@ -453,8 +453,8 @@ DECLARE
   failures integer := 0;
   causes pg_catalog.text;
 BEGIN
-  PERFORM dataverse.pull_must_commit('dataverse.pull_all()');
-  PERFORM dataverse.pull_check(NULL, deletes, drift, "full", sweep, wait, on_error);
+  PERFORM dataverse_private.pull_must_commit('dataverse.pull_all()');
+  PERFORM dataverse_private.pull_check(NULL, deletes, drift, "full", sweep, wait, on_error);
   IF coalesce(schema, '') OPERATOR(pg_catalog.=) '' OR coalesce(target_schema, '') OPERATOR(pg_catalog.=) '' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value',
@@ -475,10 +475,10 @@ BEGIN
   END IF;
   LOOP
     FOREACH source IN ARRAY due LOOP
-      target := dataverse.name_in(target_schema, source);
+      target := dataverse_private.name_in(target_schema, source);
       -- a table that has been dropped meanwhile
       CONTINUE WHEN target IS NULL;
-      CALL dataverse.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, on_error,
+      CALL dataverse_private.run_pull(source::pg_catalog.regclass, target, NULL::pg_catalog.text[], deletes, drift, "full", sweep, wait, on_error,
                               false, problem);
       problems := problems OPERATOR(pg_catalog.-) source::pg_catalog.text;
       IF problem IS NOT NULL THEN
@@ -489,7 +489,7 @@ BEGIN
     END LOOP;
     EXIT WHEN cancelled;
     -- rows may have waited for rows of other tables
-    SELECT w.tables, w.rows INTO due, waiting FROM dataverse.pull_waiting(target_schema, due) AS w;
+    SELECT w.tables, w.rows INTO due, waiting FROM dataverse_private.pull_waiting(target_schema, due) AS w;
     EXIT WHEN waiting OPERATOR(pg_catalog.=) 0 OR waiting OPERATOR(pg_catalog.>=) before;
     before := waiting;
   END LOOP;
@@ -508,7 +508,7 @@ BEGIN
   IF cancelled THEN
     RAISE EXCEPTION USING errcode = 'query_canceled', message = 'dataverse.pull_all() was canceled';
   END IF;
-  RAISE NOTICE '%', dataverse.pull_all_summary(schema, pg_catalog.cardinality(tables) OPERATOR(pg_catalog.-) failures, begun);
+  RAISE NOTICE '%', dataverse_private.pull_all_summary(schema, pg_catalog.cardinality(tables) OPERATOR(pg_catalog.-) failures, begun);
   IF failures OPERATOR(pg_catalog.>) 0 THEN
     RAISE EXCEPTION USING
       errcode = 'fdw_error',

@@ -9,7 +9,7 @@
 -- significant.
 
 -- Returns the base type of a domain, or the type itself.
-CREATE FUNCTION dataverse.pull_base_type(type oid)
+CREATE FUNCTION dataverse_private.pull_base_type(type oid)
 RETURNS oid
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -20,13 +20,13 @@ AS $$
   SELECT b.oid FROM b WHERE b.base = 0
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_base_type(oid) IS
+COMMENT ON FUNCTION dataverse_private.pull_base_type(oid) IS
   'the type that a domain is based on, or the type itself; for dataverse.pull()';
 
 -- Returns the condition under which a value of the foreign table ("there") and the
 -- value of the copy ("here") are the same.  Times are compared in UTC, texts as they
 -- are shown.
-CREATE FUNCTION dataverse.pull_sameness(there text, here text, source oid, target oid)
+CREATE FUNCTION dataverse_private.pull_sameness(there text, here text, source oid, target oid)
 RETURNS text
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -56,7 +56,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_sameness(text, text, oid, oid) IS
+COMMENT ON FUNCTION dataverse_private.pull_sameness(text, text, oid, oid) IS
   'the condition that a conversion has not changed a value; for dataverse.pull()';
 
 -- Returns for each column: the assigned value ("input"), this value in the type of
@@ -64,7 +64,7 @@ COMMENT ON FUNCTION dataverse.pull_sameness(text, text, oid, oid) IS
 -- types differ, the condition under which the value has not changed ("stays").  If
 -- the type of a column could not follow, and there is no cast, values are converted
 -- through text.
-CREATE FUNCTION dataverse.pull_conversions(
+CREATE FUNCTION dataverse_private.pull_conversions(
   foreign_table regclass, target regclass, columns text[], followed jsonb,
   OUT name text, OUT "position" bigint, OUT input text, OUT stored text, OUT exact text, OUT type text, OUT stays text)
 RETURNS SETOF record
@@ -73,11 +73,11 @@ SET search_path = pg_catalog, pg_temp
 AS $$
   SELECT c.name, c.i, v.input, v.stored, v.exact, format_type(a.atttypid, a.atttypmod),
          CASE WHEN f.atttypid <> a.atttypid OR f.atttypmod <> a.atttypmod AND a.atttypmod <> -1
-              THEN dataverse.pull_sameness(v.there, v.exact, v.source, v.target) END
+              THEN dataverse_private.pull_sameness(v.there, v.exact, v.source, v.target) END
   FROM unnest($3) WITH ORDINALITY AS c (name, i)
     JOIN pg_attribute AS f ON f.attrelid = $1 AND f.attname = c.name AND NOT f.attisdropped
     JOIN pg_attribute AS a ON a.attrelid = $2 AND a.attname = c.name AND NOT a.attisdropped,
-    LATERAL (SELECT dataverse.pull_base_type(f.atttypid) AS source, dataverse.pull_base_type(a.atttypid) AS target) AS b,
+    LATERAL (SELECT dataverse_private.pull_base_type(f.atttypid) AS source, dataverse_private.pull_base_type(a.atttypid) AS target) AS b,
     LATERAL (
       SELECT CASE WHEN b.source = 'timestamptz'::regtype AND b.target IN ('timestamp'::regtype, 'date'::regtype)
                     THEN format('pg_catalog.timezone(''UTC'', s.%I)', c.name)
@@ -96,30 +96,30 @@ AS $$
              format('CAST(%s AS %s)', i.input, format_type(a.atttypid, a.atttypmod)) AS exact) AS v
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_conversions(regclass, regclass, text[], jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_conversions(regclass, regclass, text[], jsonb) IS
   'how values of a foreign table are converted to columns of a copy; for dataverse.pull()';
 
 -- Returns the statement that finds a value of the page which the column of the
 -- copy would change, or NULL if all columns have the types of the foreign table.
-CREATE FUNCTION dataverse.pull_changed_statement(foreign_table regclass, target regclass, columns text[], followed jsonb)
+CREATE FUNCTION dataverse_private.pull_changed_statement(foreign_table regclass, target regclass, columns text[], followed jsonb)
 RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT format('SELECT v.* FROM dataverse.page_rows(NULL::%s) AS s, LATERAL (%s) AS v (name, there, here, type) LIMIT 1', $1,
+  SELECT format('SELECT v.* FROM dataverse_private.page_rows(NULL::%s) AS s, LATERAL (%s) AS v (name, there, here, type) LIMIT 1', $1,
                 string_agg(format('SELECT CAST(%1$L AS pg_catalog.text), pg_catalog.concat(s.%1$I), pg_catalog.concat(%2$s), %3$L'
                                   ' WHERE s.%1$I IS NOT NULL AND (%4$s) IS NOT TRUE', c.name, c.exact, c.type, c.stays),
                            ' UNION ALL ' ORDER BY c."position"))
-  FROM dataverse.pull_conversions($1, $2, $3, $4) AS c
+  FROM dataverse_private.pull_conversions($1, $2, $3, $4) AS c
   WHERE c.stays IS NOT NULL
   HAVING count(*) > 0
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_changed_statement(regclass, regclass, text[], jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_changed_statement(regclass, regclass, text[], jsonb) IS
   'the statement that finds values that a copy would change; for dataverse.pull()';
 
 -- Refuses those of the merged rows whose values have changed.
-CREATE FUNCTION dataverse.pull_check_values(plan jsonb, path text)
+CREATE FUNCTION dataverse_private.pull_check_values(plan jsonb, path text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -141,13 +141,13 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check_values(jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_values(jsonb, text) IS
   'refuses rows with values that a copy would change; for dataverse.pull()';
 
 -- Returns the types of the copy's columns that follow the foreign table: those that
 -- are the same, or were the same last time.  A column to which its owner has given
 -- another type does not follow.
-CREATE FUNCTION dataverse.pull_followed(foreign_table regclass, target regclass, columns text[], followed jsonb)
+CREATE FUNCTION dataverse_private.pull_followed(foreign_table regclass, target regclass, columns text[], followed jsonb)
 RETURNS jsonb
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -159,13 +159,13 @@ AS $$
     AND (format_type(f.atttypid, f.atttypmod) = t.type OR $4 ->> f.attname::text = t.type)
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_followed(regclass, regclass, text[], jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_followed(regclass, regclass, text[], jsonb) IS
   'the types of columns of a copy that follow those of the foreign table; for dataverse.pull()';
 
 -- Gives a column the type that it has in the foreign table.  All rows are read
 -- again afterwards, so values that cannot be converted are not needed.  If views or
 -- other objects depend on the column, it stays as it is, and the run reports this.
-CREATE FUNCTION dataverse.pull_retype(foreign_table regclass, target text, name text, old_type text, new_type text)
+CREATE FUNCTION dataverse_private.pull_retype(foreign_table regclass, target text, name text, old_type text, new_type text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -199,12 +199,12 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_retype(regclass, text, text, text, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_retype(regclass, text, text, text, text) IS
   'changes the type of a copy''s column to that in the foreign table, if possible; for dataverse.pull()';
 
 -- Returns the columns of a table that earlier runs have filled and this one does
 -- not fill, whatever their names were then, as long as it is the same table.
-CREATE FUNCTION dataverse.pull_unfed(state dataverse.copies, target regclass, copied text[])
+CREATE FUNCTION dataverse_private.pull_unfed(state dataverse_private.copies, target regclass, copied text[])
 RETURNS text[]
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -217,10 +217,10 @@ AS $$
     ORDER BY a.attnum)
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_unfed(dataverse.copies, regclass, text[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_unfed(dataverse_private.copies, regclass, text[]) IS
   'the columns of a copy that no longer get values; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_warn_unfed(foreign_table regclass, target text, unfed text[])
+CREATE FUNCTION dataverse_private.pull_warn_unfed(foreign_table regclass, target text, unfed text[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -238,5 +238,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_warn_unfed(regclass, text, text[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_warn_unfed(regclass, text, text[]) IS
   'warns about columns of a copy that no longer get values; for dataverse.pull()';

@@ -3,7 +3,7 @@
 
 -- Creates the table of a copy, with the types, the collations, and the comments of
 -- the foreign table.
-CREATE FUNCTION dataverse.pull_create(foreign_table regclass, target text, columns text[], id_column text, deletes text)
+CREATE FUNCTION dataverse_private.pull_create(foreign_table regclass, target text, columns text[], id_column text, deletes text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -35,7 +35,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_create(regclass, text, text[], text, text) IS
   'creates the table of a copy; for dataverse.pull()';
 
 -- Returns the statements that merge.  They run with the caller's search path,
@@ -43,7 +43,7 @@ COMMENT ON FUNCTION dataverse.pull_create(regclass, text, text[], text, text) IS
 -- have the names of aliases, so rows are written as "s.*" and columns are
 -- qualified everywhere.  Rows are compared by their binary images, which needs
 -- no operators of their types.
-CREATE FUNCTION dataverse.pull_statements(
+CREATE FUNCTION dataverse_private.pull_statements(
   foreign_table regclass, target regclass, columns text[], followed jsonb, info jsonb, keyed boolean, deletes text, on_error text)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -51,7 +51,7 @@ SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   id CONSTANT text := quote_ident(info ->> 'id_column');
-  rows CONSTANT text := format('dataverse.page_rows(NULL::%s) AS s', foreign_table);
+  rows CONSTANT text := format('dataverse_private.page_rows(NULL::%s) AS s', foreign_table);
   -- of a set of ids: the same only for the same set
   digest CONSTANT text := 'coalesce(pg_catalog.bit_xor(pg_catalog.uuid_hash_extended(%s, 0)), 0)';
   names text;
@@ -73,7 +73,7 @@ BEGIN
          string_agg(c.stored, ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
          jsonb_object_agg(c.name, c.input)
   INTO names, inputs, sets, ours, theirs, values_of
-  FROM dataverse.pull_conversions(foreign_table, target, columns, followed) AS c;
+  FROM dataverse_private.pull_conversions(foreign_table, target, columns, followed) AS c;
   IF deletes = 'mark' THEN
     sets := concat_ws(', ', sets, 'deleted_at = NULL');
     ours := concat_ws(', ', ours, 't.deleted_at');
@@ -95,10 +95,10 @@ BEGIN
     'update', CASE WHEN sets IS NOT NULL THEN
       format('UPDATE %s AS t SET %s FROM %s WHERE t.%4$s OPERATOR(pg_catalog.=) s.%4$s'
              ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
-    'changed', dataverse.pull_changed_statement(foreign_table, target, columns, followed),
-    'read', format('SELECT pg_catalog.count(dataverse.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
+    'changed', dataverse_private.pull_changed_statement(foreign_table, target, columns, followed),
+    'read', format('SELECT pg_catalog.count(dataverse_private.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
                    ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table),
-    'twice', CASE WHEN partition IS NOT NULL THEN 'SELECT array_agg(v.id) FROM (SELECT r AS id FROM dataverse.page_repeated() AS r'
+    'twice', CASE WHEN partition IS NOT NULL THEN 'SELECT array_agg(v.id) FROM (SELECT r AS id FROM dataverse_private.page_repeated() AS r'
       || CASE WHEN partition = ANY (ARRAY(SELECT quote_ident(c) FROM unnest(columns) AS c)) THEN
            format(' UNION ALL SELECT s.%1$s FROM %2$s WHERE EXISTS (SELECT FROM %3$s AS t WHERE t.%1$s = s.%1$s'
                   ' AND t.%4$s::text COLLATE "C" IS DISTINCT FROM s.%4$s::text COLLATE "C" OFFSET 0)', id, rows, target, partition)
@@ -108,45 +108,45 @@ BEGIN
                          ' GROUP BY v.id HAVING count(*) > 1 ORDER BY 1 LIMIT 1', id, partition, foreign_table),
     'lock', format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
                    ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id),
-    'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse.pending_ids($1, ''{taken}'') AS p (id)'
+    'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse_private.pending_ids($1, ''{taken}'') AS p (id)'
                        ' ON p.id OPERATOR(pg_catalog.=) t.%2$s', target, id),
-    'page_ids', format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse.page_deletions() AS d)', id, rows),
-    'entry', format('SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse.page_deletions() AS d', id,
+    'page_ids', format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse_private.page_deletions() AS d)', id, rows),
+    'entry', format('SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse_private.page_deletions() AS d', id,
                     CASE on_error WHEN 'continue' THEN
                       format('(SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(s.*)) AS e WHERE e.key = ANY (%L))',
                              columns)
                     ELSE 'NULL::jsonb' END, rows),
     'delete', CASE deletes
-      WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse.page_deletions() AS d (id)'
+      WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse_private.page_deletions() AS d (id)'
                                 ' WHERE t.%s OPERATOR(pg_catalog.=) d.id', target, id)
-      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse.page_deletions() AS d (id)'
+      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse_private.page_deletions() AS d (id)'
                               ' WHERE t.%s OPERATOR(pg_catalog.=) d.id AND t.deleted_at IS NULL', target, id) END,
     'ghosts', CASE WHEN deletes <> 'ignore' THEN
-      format('SELECT ARRAY(SELECT t.%1$s FROM %2$s AS t WHERE %3$sNOT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i'
+      format('SELECT ARRAY(SELECT t.%1$s FROM %2$s AS t WHERE %3$sNOT EXISTS (SELECT FROM dataverse_private.copy_ids_of($1) AS i'
              ' WHERE i.id OPERATOR(pg_catalog.=) t.%1$s) AND NOT EXISTS (SELECT FROM %4$s WHERE s.%1$s OPERATOR(pg_catalog.=) t.%1$s))',
              id, target, CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, rows) END,
     'there', format('SELECT ARRAY(SELECT f.%1$s FROM ONLY %2$s AS f WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1))', id, foreign_table),
     'digest', format('SELECT %s FROM %s AS t', format(digest, 't.' || id), target),
     'greatest', format('SELECT pg_catalog.max(t.%s) FROM %s AS t', quote_ident(info ->> 'version_column'), target),
-    'went_back', format('SELECT EXISTS (SELECT FROM dataverse.copy_ids_of($1) AS i JOIN %s AS t ON t.%s OPERATOR(pg_catalog.=) i.id'
+    'went_back', format('SELECT EXISTS (SELECT FROM dataverse_private.copy_ids_of($1) AS i JOIN %s AS t ON t.%s OPERATOR(pg_catalog.=) i.id'
                         ' WHERE i.version OPERATOR(pg_catalog.<) t.%s)', target, id, quote_ident(info ->> 'version_column')),
-    'differing', format('SELECT pg_catalog.array_agg(i.id) FROM dataverse.copy_ids_of($1) AS i LEFT JOIN %s AS t'
+    'differing', format('SELECT pg_catalog.array_agg(i.id) FROM dataverse_private.copy_ids_of($1) AS i LEFT JOIN %s AS t'
                         ' ON t.%2$s OPERATOR(pg_catalog.=) i.id'
                         ' WHERE t.%2$s IS NULL OR (ROW(t.%3$s%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(i.version%5$s))::record',
                         target, id, quote_ident(info ->> 'version_column'),
                         CASE deletes WHEN 'mark' THEN ', t.deleted_at' ELSE '' END,
                         CASE deletes WHEN 'mark' THEN ', NULL::pg_catalog.timestamptz' ELSE '' END),
-    'ids', format('SELECT dataverse.copy_note_ids($1, pg_catalog.array_agg(s.%s), pg_catalog.array_agg(%s)) FROM %s HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0',
+    'ids', format('SELECT dataverse_private.copy_note_ids($1, pg_catalog.array_agg(s.%s), pg_catalog.array_agg(%s)) FROM %s HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0',
                   id, coalesce('s.' || quote_ident(info ->> 'version_column'), 'NULL::pg_catalog.int8'), rows));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_statements(regclass, regclass, text[], jsonb, jsonb, boolean, text, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_statements(regclass, regclass, text[], jsonb, jsonb, boolean, text, text) IS
   'the statements that bring a copy up to date; for dataverse.pull()';
 
 -- A server can be altered, and a foreign table recreated for another one.  Rows
 -- read before, tokens, and versions would then be those of another service.
-CREATE FUNCTION dataverse.pull_source_address(foreign_table regclass)
+CREATE FUNCTION dataverse_private.pull_source_address(foreign_table regclass)
 RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -156,13 +156,13 @@ AS $$
   WHERE t.ftrelid = $1 AND o.option_name = 'url'
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_source_address(regclass) IS
+COMMENT ON FUNCTION dataverse_private.pull_source_address(regclass) IS
   'the address of the service that a foreign table is in; for dataverse.pull() and push()';
 
 -- Returns the definitions of the service: whether changes are tracked, and ids and types of the
 -- columns that are copied, by their local names, and which of them cannot be set when a row is
 -- created, or only then.  Recreated tables and columns have other ids.
-CREATE FUNCTION dataverse.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
+CREATE FUNCTION dataverse_private.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -200,19 +200,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_schema(jsonb, text[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_schema(jsonb, text[]) IS
   'the current definition of a table in Dataverse; for dataverse.pull()';
 
 -- Handles definitions that differ from those of the previous run: if the table or a
 -- column was recreated, our copy is stale, which the rows do not show.  Returns
 -- true if everything has to be read again.
-CREATE FUNCTION dataverse.pull_drifted(copy bigint, plan jsonb, tracked boolean, schema jsonb, metadata text)
+CREATE FUNCTION dataverse_private.pull_drifted(copy bigint, plan jsonb, tracked boolean, schema jsonb, metadata text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  state CONSTANT dataverse.copies := dataverse.copy_get(copy);
+  state CONSTANT dataverse_private.copies := dataverse_private.copy_get(copy);
   changes jsonb := jsonb_build_object('schema', schema, 'metadata', coalesce(metadata, state.metadata),
                                       'tracking_refused', state.tracking_refused AND tracked);
   other text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
@@ -222,7 +222,7 @@ DECLARE
   follow CONSTANT boolean := tracked AND NOT state.tracked AND NOT state.tracking_refused;
 BEGIN
   IF other = '{}' AND NOT follow THEN
-    PERFORM dataverse.copy_set(copy, changes);
+    PERFORM dataverse_private.copy_set(copy, changes);
     RETURN false;
   END IF;
   IF other <> '{}' THEN
@@ -240,24 +240,24 @@ BEGIN
                        (plan ->> 'foreign_table')::oid::regclass,
                        CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
   END IF;
-  PERFORM dataverse.end_pages();
-  PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+  PERFORM dataverse_private.end_pages();
+  PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
   IF anew OR follow THEN
     changes := changes || jsonb_build_object('tracked', tracked, 'token', NULL, 'token_at', NULL, 'marks', '{}'::bigint[],
                                              'marked_at', '{}'::timestamptz[]);
   END IF;
-  PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
+  PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
     'phase', 'compare', 'whole', other <> '{}' OR plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0,
     'again', anew OR follow OR state.again OR state.token IS NULL));
   RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_drifted(bigint, jsonb, boolean, jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_drifted(bigint, jsonb, boolean, jsonb, text) IS
   'determines the effect of changed definitions in Dataverse on a copy; for dataverse.pull()';
 
 -- Reads once a day how long tokens are valid, and warns if the copy's token is old.
-CREATE FUNCTION dataverse.pull_token_life(state dataverse.copies, info jsonb)
+CREATE FUNCTION dataverse_private.pull_token_life(state dataverse_private.copies, info jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -293,10 +293,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_token_life(dataverse.copies, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_token_life(dataverse_private.copies, jsonb) IS
   'the lifetime of tokens of change tracking; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_check_id(relation regclass, id_column text, kind text)
+CREATE FUNCTION dataverse_private.pull_check_id(relation regclass, id_column text, kind text)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -317,10 +317,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check_id(regclass, text, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_id(regclass, text, text) IS
   'refuses tables whose ids are not of type uuid; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_is_empty(target text)
+CREATE FUNCTION dataverse_private.pull_is_empty(target text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -334,12 +334,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_is_empty(text) IS
+COMMENT ON FUNCTION dataverse_private.pull_is_empty(text) IS
   'whether a table has no rows; for dataverse.pull()';
 
 -- Returns the files that contain the rows of a table.  A file disappears by
 -- TRUNCATE, when its partition is dropped, or when the table is rewritten.
-CREATE FUNCTION dataverse.pull_storage(target regclass)
+CREATE FUNCTION dataverse_private.pull_storage(target regclass)
 RETURNS bigint[]
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -350,11 +350,11 @@ AS $$
   SELECT coalesce(array_agg(c.relfilenode::bigint ORDER BY c.relfilenode), '{}') FROM t JOIN pg_class AS c USING (oid) WHERE c.relfilenode <> 0
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_storage(regclass) IS
+COMMENT ON FUNCTION dataverse_private.pull_storage(regclass) IS
   'the files of a table, which show that it was emptied; for dataverse.pull()';
 
 -- Rows that a policy hides would seem to be missing.
-CREATE FUNCTION dataverse.pull_check_policies(target regclass)
+CREATE FUNCTION dataverse_private.pull_check_policies(target regclass)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -363,7 +363,7 @@ BEGIN
   IF row_security_active(target) THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = format('row security of table %s applies to role %I', target, dataverse.caller()),
+      message = format('row security of table %s applies to role %I', target, dataverse_private.caller()),
       detail = 'Rows hidden by a policy could not be kept in step.',
       hint = format('Call dataverse.pull() as a role with BYPASSRLS, or as the owner of the table after ALTER TABLE %s NO FORCE ROW LEVEL SECURITY;',
                     target);
@@ -371,19 +371,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check_policies(regclass) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_policies(regclass) IS
   'refuses a table whose policies apply to the caller; for dataverse.pull()';
 
 -- A foreign table may be dropped or altered while a run waits, or another one may get
 -- its name.  page_start() locks it and checks its types.
-CREATE FUNCTION dataverse.pull_check_source(plan jsonb)
+CREATE FUNCTION dataverse_private.pull_check_source(plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   IF to_regclass(plan ->> 'source') = (plan ->> 'foreign_table')::oid THEN
-    PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+    PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
   END IF;
   IF to_regclass(plan ->> 'source') IS DISTINCT FROM (plan ->> 'foreign_table')::oid THEN
     RAISE EXCEPTION USING
@@ -394,22 +394,22 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check_source(jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_source(jsonb) IS
   'refuses a foreign table other than the one with which the run began; for dataverse.pull()';
 
 -- The caller has not named the tables of dataverse.pull_all(), so no role has agreed
 -- to run their code.
-CREATE FUNCTION dataverse.pull_guard(named boolean)
+CREATE FUNCTION dataverse_private.pull_guard(named boolean)
 RETURNS void
 LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
 AS $$ SELECT pg_catalog.set_config('dataverse_fdw.guard', CASE WHEN $1 THEN 'superusers' ELSE 'everybody' END, true) $$;
 
-COMMENT ON FUNCTION dataverse.pull_guard(boolean) IS
+COMMENT ON FUNCTION dataverse_private.pull_guard(boolean) IS
   'which roles the calling function protects from the code of other roles; for dataverse.pull() and pull_all()';
 
 -- Nor may superusers fill tables of other roles that they have not named with rows
 -- that these roles may not read.
-CREATE FUNCTION dataverse.pull_stranger(target regclass)
+CREATE FUNCTION dataverse_private.pull_stranger(target regclass)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -428,13 +428,13 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_stranger(regclass) IS
+COMMENT ON FUNCTION dataverse_private.pull_stranger(regclass) IS
   'refuses a table of another role that a superuser has not named; for dataverse.pull_all()';
 
 -- The preparation of a run is valid for the table that it has locked: since then,
 -- no other table has replaced it, and it has got no policies.  Neither can happen
 -- before the step is committed.
-CREATE FUNCTION dataverse.pull_check_target(copy bigint, plan jsonb)
+CREATE FUNCTION dataverse_private.pull_check_target(copy bigint, plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -442,25 +442,25 @@ AS $$
 DECLARE
   target CONSTANT regclass := plan ->> 'target';
 BEGIN
-  IF (dataverse.copy_get(copy)).target_oid IS DISTINCT FROM target THEN
+  IF (dataverse_private.copy_get(copy)).target_oid IS DISTINCT FROM target THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
       message = format('table %s was replaced by another one during the run', plan ->> 'target'),
       hint = 'Call the procedure again to read all rows.';
   END IF;
   IF NOT (plan ->> 'named')::boolean THEN
-    PERFORM dataverse.pull_stranger(target);
+    PERFORM dataverse_private.pull_stranger(target);
   END IF;
-  PERFORM dataverse.hold(plan ->> 'target', target);
-  PERFORM dataverse.pull_check_policies(target);
+  PERFORM dataverse_private.hold(plan ->> 'target', target);
+  PERFORM dataverse_private.pull_check_policies(target);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check_target(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_target(bigint, jsonb) IS
   'refuses a table that is not as it was when the run began; for dataverse.pull()';
 
 -- Prepares a run: creates the table, or examines its contents; decides what to read.
-CREATE FUNCTION dataverse.pull_prepare(
+CREATE FUNCTION dataverse_private.pull_prepare(
   copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
   on_error text, named boolean)
 RETURNS jsonb
@@ -469,9 +469,9 @@ SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
 AS $$
 DECLARE
-  info jsonb := (SELECT to_jsonb(i) FROM dataverse.pull_info(foreign_table) AS i);
-  state dataverse.copies := dataverse.copy_get(copy);
-  address CONSTANT text := dataverse.pull_source_address(foreign_table);
+  info jsonb := (SELECT to_jsonb(i) FROM dataverse_private.pull_info(foreign_table) AS i);
+  state dataverse_private.copies := dataverse_private.copy_get(copy);
+  address CONSTANT text := dataverse_private.pull_source_address(foreign_table);
   changes jsonb := '{}';
   wanted text[];
   new_columns text[];
@@ -492,7 +492,7 @@ DECLARE
   keyed boolean;
   indexed boolean;
 BEGIN
-  PERFORM dataverse.pull_guard(named);
+  PERFORM dataverse_private.pull_guard(named);
   IF info ->> 'id_column' IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column',
@@ -511,8 +511,8 @@ BEGIN
       hint = 'The argument "columns" takes names of columns of the foreign table, as in ''{name,revenue}''.';
   END IF;
   IF to_regclass(target) IS NULL THEN
-    state := dataverse.copy_begin_anew(copy, foreign_table);
-    PERFORM dataverse.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
+    state := dataverse_private.copy_begin_anew(copy, foreign_table);
+    PERFORM dataverse_private.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
     state.known := wanted;
   ELSIF coalesce(state.foreign_oid, 0) <> foreign_table AND state.foreign_table <> foreign_table::text THEN
     -- another session has created it after this one has checked
@@ -575,11 +575,11 @@ BEGIN
     WHERE drift = 'add' AND state.followed ->> w = format_type(a.atttypid, a.atttypmod)
       AND format_type(f.atttypid, f.atttypmod) <> format_type(a.atttypid, a.atttypmod)
   LOOP
-    IF dataverse.pull_retype(foreign_table, target, retyped.name, retyped.old_type, retyped.new_type) THEN
+    IF dataverse_private.pull_retype(foreign_table, target, retyped.name, retyped.old_type, retyped.new_type) THEN
       reread := true;
       adapted := adapted || retyped.name;
       -- this has rewritten the table, but nothing is lost
-      changes := jsonb_build_object('storage', dataverse.pull_storage(target));
+      changes := jsonb_build_object('storage', dataverse_private.pull_storage(target));
     END IF;
   END LOOP;
 
@@ -595,8 +595,8 @@ BEGIN
       errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
       hint = format('Rows are identified by it.  Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, info ->> 'id_column');
   END IF;
-  PERFORM dataverse.pull_check_id(foreign_table, info ->> 'id_column', 'FOREIGN TABLE');
-  PERFORM dataverse.pull_check_id(to_regclass(target), info ->> 'id_column', 'TABLE');
+  PERFORM dataverse_private.pull_check_id(foreign_table, info ->> 'id_column', 'FOREIGN TABLE');
+  PERFORM dataverse_private.pull_check_id(to_regclass(target), info ->> 'id_column', 'TABLE');
   -- a unique index on a partitioned table must include the partition key
   SELECT coalesce(bool_or(x.indisunique AND x.indimmediate AND x.indnkeyatts = 1), false), bool_or(true)
   INTO keyed, indexed
@@ -614,7 +614,7 @@ BEGIN
         || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = to_regclass(target))
            THEN '  If the table is partitioned by other columns, a non-unique index suffices.' ELSE '' END;
   END IF;
-  PERFORM dataverse.pull_check_policies(to_regclass(target));
+  PERFORM dataverse_private.pull_check_policies(to_regclass(target));
   IF deletes = 'mark' AND NOT EXISTS (
     SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = 'deleted_at'
       AND NOT a.attisdropped AND a.atttypid = 'timestamptz'::regtype)
@@ -630,7 +630,7 @@ BEGIN
   THEN
     info := info || '{"version_column": null}';
   END IF;
-  info := info || jsonb_build_object('can_follow', (SELECT i.version_column IS NOT NULL FROM dataverse.pull_info(foreign_table) AS i));
+  info := info || jsonb_build_object('can_follow', (SELECT i.version_column IS NOT NULL FROM dataverse_private.pull_info(foreign_table) AS i));
 
   info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
                                      'on_error', on_error, 'drift', drift, 'named', named, 'source', foreign_table::text);
@@ -638,19 +638,19 @@ BEGIN
   -- crash, which may have come before the end of the first run.
   IF (state.filled OR ((state.phase <> 'backfill' OR state.link IS NOT NULL) AND EXISTS (
         SELECT FROM pg_class AS c WHERE c.oid = to_regclass(target) AND c.relpersistence = 'u')))
-     AND dataverse.pull_is_empty(target)
+     AND dataverse_private.pull_is_empty(target)
   THEN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because table %s is empty', foreign_table, target);
-    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-    state := dataverse.copy_set(copy, jsonb_build_object(
+    PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
+    state := dataverse_private.copy_set(copy, jsonb_build_object(
       'phase', 'backfill', 'whole', false, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
       'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[], 'filled', false));
   END IF;
   IF state.source <> address THEN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because they were read from %s, but its server is now %s',
                                         foreign_table, state.source, address);
-    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-    state := dataverse.copy_set(copy, jsonb_build_object(
+    PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
+    state := dataverse_private.copy_set(copy, jsonb_build_object(
       'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END, 'whole', true, 'again', true, 'link', NULL,
       'token', NULL, 'token_at', NULL, 'token_life_at', NULL, 'ids', 0, 'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[],
       'tracked', NULL, 'schema', NULL, 'metadata', NULL));
@@ -658,15 +658,15 @@ BEGIN
   changes := changes || jsonb_build_object('source', address);
   -- Pages say whether definitions have changed since these were read.
   IF "full" THEN
-    state := dataverse.copy_set(copy, '{"tracking_refused": false}');
+    state := dataverse_private.copy_set(copy, '{"tracking_refused": false}');
   END IF;
   IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> copied OR "full" THEN
-    SELECT * INTO defined FROM dataverse.pull_schema(info, copied);
+    SELECT * INTO defined FROM dataverse_private.pull_schema(info, copied);
     IF state.tracked IS NULL THEN
       changes := changes || jsonb_build_object('tracked', defined.tracked);
     ELSIF state.schema IS NOT NULL THEN
-      PERFORM dataverse.pull_drifted(copy, info, defined.tracked, defined.schema, NULL);
-      state := dataverse.copy_get(copy);
+      PERFORM dataverse_private.pull_drifted(copy, info, defined.tracked, defined.schema, NULL);
+      state := dataverse_private.copy_get(copy);
     END IF;
     changes := changes || jsonb_build_object('schema', defined.schema);
   END IF;
@@ -684,14 +684,14 @@ BEGIN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were re-created or changed type: %s',
                                         foreign_table, target, array_to_string(remade, ', '));
   END IF;
-  followed := dataverse.pull_followed(foreign_table, to_regclass(target), copied, state.followed);
-  unfed := dataverse.pull_unfed(state, to_regclass(target), copied);
-  PERFORM dataverse.pull_warn_unfed(foreign_table, target, unfed);
+  followed := dataverse_private.pull_followed(foreign_table, to_regclass(target), copied, state.followed);
+  unfed := dataverse_private.pull_unfed(state, to_regclass(target), copied);
+  PERFORM dataverse_private.pull_warn_unfed(foreign_table, target, unfed);
   reread := reread OR remade IS NOT NULL OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
   -- an interrupted full read continues, unless it has to read other columns
   IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = copied
                                                    AND state.types = copied_types AND remade IS NULL) THEN
-    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
     changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
                                              'again', state.again OR state.token IS NULL);
   ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types OR remade IS NOT NULL)
@@ -702,22 +702,22 @@ BEGIN
   ELSIF state.phase = 'current' AND state.compared_at + coalesce(
     sweep, CASE WHEN (info ->> 'elastic')::boolean OR NOT state.tracked THEN interval '1 day' END) <= clock_timestamp()
   THEN
-    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
     changes := changes || jsonb_build_object(
       'phase', 'compare', 'whole', info ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
   END IF;
   IF coalesce((changes ->> 'tracked')::boolean, state.tracked) THEN
-    changes := changes || dataverse.pull_token_life(state, info);
+    changes := changes || dataverse_private.pull_token_life(state, info);
   END IF;
-  PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
+  PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
     'columns', copied, 'types', copied_types, 'followed', followed, 'unfed', unfed, 'numbers', numbers, 'types_here', types_here, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
   -- the index does not include rows of children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
-  RETURN info || jsonb_build_object('schema', (dataverse.copy_get(copy)).schema)
-    || dataverse.pull_statements(foreign_table, to_regclass(target), copied, followed, info, keyed, deletes, on_error);
+  RETURN info || jsonb_build_object('schema', (dataverse_private.copy_get(copy)).schema)
+    || dataverse_private.pull_statements(foreign_table, to_regclass(target), copied, followed, info, keyed, deletes, on_error);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval, text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.pull_prepare(bigint, regclass, text, text[], text, text, boolean, interval, text, boolean) IS
   'creates or checks the table of a copy, and determines which rows have to be read; for dataverse.pull()';

@@ -4,7 +4,7 @@
 -- Returns true if this error concerns individual rows, so that others may be accepted:
 -- values, constraints, and errors of triggers, including SQLSTATEs of classes that
 -- PostgreSQL does not use.
-CREATE FUNCTION dataverse.pull_is_row_error("sqlstate" text)
+CREATE FUNCTION dataverse_private.pull_is_row_error("sqlstate" text)
 RETURNS boolean
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -14,13 +14,13 @@ AS $$
                            '34', '3B', '3D', '3F', '40', '42', '53', '55', '57', '58', '72', 'DV', 'F0', 'HV', 'XX')
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_is_row_error(text) IS
+COMMENT ON FUNCTION dataverse_private.pull_is_row_error(text) IS
   'whether an error concerns single rows rather than the whole statement; for dataverse.pull()';
 
 -- Removes locally changed rows from the page.  Rows are locked first, and then
 -- the log is read: earlier changes are in the log by then, and later ones wait
 -- for the end of this transaction.
-CREATE FUNCTION dataverse.pull_spare(copy bigint, plan jsonb, phase text, locks boolean)
+CREATE FUNCTION dataverse_private.pull_spare(copy bigint, plan jsonb, phase text, locks boolean)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -37,25 +37,25 @@ BEGIN
   END IF;
   -- rows that are being settled are pending themselves
   IF phase = 'land' THEN
-    ids := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+    ids := ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d);
   ELSE
-    PERFORM dataverse.sync_take(copy, plan);
-    ids := dataverse.pending_among(copy, ids);
+    PERFORM dataverse_private.sync_take(copy, plan);
+    ids := dataverse_private.pending_among(copy, ids);
   END IF;
   IF ids <> '{}' THEN
-    PERFORM dataverse.page_leave_out(ids);
+    PERFORM dataverse_private.page_leave_out(ids);
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_spare(bigint, jsonb, text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.pull_spare(bigint, jsonb, text, boolean) IS
   'prevents rows that were changed locally from being merged; for dataverse.pull()';
 
 -- Merges entries of the page.  Statements run as the caller would run them: with
 -- the caller's search path, and with few rows looked up in the index rather than
 -- joined with all of them.  Deferred constraints are checked now, because at the
 -- COMMIT it would not be known which row violates them.
-CREATE FUNCTION dataverse.pull_merge_window(
+CREATE FUNCTION dataverse_private.pull_merge_window(
   plan jsonb, path text, phase text, first bigint, n bigint,
   OUT "rows" bigint, OUT upserts bigint, OUT inserted bigint, OUT digest bigint, OUT updated bigint, OUT deleted bigint)
 RETURNS record
@@ -72,7 +72,7 @@ DECLARE
   update_statement CONSTANT text := plan ->> 'update';
   delete_statement CONSTANT text := plan ->> 'delete';
 BEGIN
-  SELECT w.upserts, w.upserts + w.deletions INTO upserts, rows FROM dataverse.page_window(first, n) AS w;
+  SELECT w.upserts, w.upserts + w.deletions INTO upserts, rows FROM dataverse_private.page_window(first, n) AS w;
   inserted := 0;
   digest := 0;
   updated := 0;
@@ -89,7 +89,7 @@ BEGIN
     IF inserted < upserts AND update_statement IS NOT NULL THEN
       -- some may just have been inserted
       IF plan ? 'captured' THEN
-        PERFORM dataverse.pull_spare((plan ->> 'captured')::bigint, plan, phase, false);
+        PERFORM dataverse_private.pull_spare((plan ->> 'captured')::bigint, plan, phase, false);
       END IF;
       PERFORM set_config('search_path', path, true);
       EXECUTE update_statement;
@@ -97,7 +97,7 @@ BEGIN
       SET LOCAL search_path = pg_catalog, pg_temp;
     END IF;
     IF plan ->> 'changed' IS NOT NULL THEN
-      PERFORM dataverse.pull_check_values(plan, path);
+      PERFORM dataverse_private.pull_check_values(plan, path);
     END IF;
   END IF;
   IF rows > upserts AND delete_statement IS NOT NULL THEN
@@ -111,12 +111,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_merge_window(jsonb, text, text, bigint, bigint) IS
+COMMENT ON FUNCTION dataverse_private.pull_merge_window(jsonb, text, text, bigint, bigint) IS
   'merges some rows of the last page read; for dataverse.pull()';
 
 -- Elastic tables can have rows with the same id in several partitions, of which a
 -- copy could have only one.
-CREATE FUNCTION dataverse.pull_check_partitions(plan jsonb)
+CREATE FUNCTION dataverse_private.pull_check_partitions(plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -145,12 +145,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_check_partitions(jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_partitions(jsonb) IS
   'refuses pages with rows that a copy cannot tell apart; for dataverse.pull()';
 
 -- Merges the page.  If the table refuses it, it is divided until the rows at
 -- fault are known.  These are noted, and retried later.
-CREATE FUNCTION dataverse.pull_merge(copy bigint, plan jsonb, path text, phase text)
+CREATE FUNCTION dataverse_private.pull_merge(copy bigint, plan jsonb, path text, phase text)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -160,7 +160,7 @@ DECLARE
   firsts bigint[] := '{0}';
   sizes bigint[];
   whole bigint;
-  noted CONSTANT bigint := (dataverse.copy_get(copy)).refused;
+  noted CONSTANT bigint := (dataverse_private.copy_get(copy)).refused;
   first bigint;
   n bigint;
   part bigint;
@@ -181,15 +181,15 @@ DECLARE
 BEGIN
   -- from now on, the lock keeps changes from being captured, if they are not yet
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
-  PERFORM dataverse.pull_check_target(copy, plan);
+  PERFORM dataverse_private.pull_check_target(copy, plan);
   IF plan ->> 'twice' IS NOT NULL THEN
-    PERFORM dataverse.pull_check_partitions(plan);
+    PERFORM dataverse_private.pull_check_partitions(plan);
   END IF;
-  IF dataverse.copy_is_captured(copy) THEN
-    PERFORM dataverse.pull_spare(copy, plan, phase, true);
+  IF dataverse_private.copy_is_captured(copy) THEN
+    PERFORM dataverse_private.pull_spare(copy, plan, phase, true);
     plan := plan || jsonb_build_object('captured', copy);
   END IF;
-  SELECT ARRAY[w.upserts + w.deletions], w.upserts + w.deletions INTO sizes, whole FROM dataverse.page_window(0, 9223372036854775807) AS w;
+  SELECT ARRAY[w.upserts + w.deletions], w.upserts + w.deletions INTO sizes, whole FROM dataverse_private.page_window(0, 9223372036854775807) AS w;
   SELECT 0::bigint AS rows, 0::bigint AS upserts, 0::bigint AS inserted, 0::bigint AS digest, 0::bigint AS updated, 0::bigint AS deleted INTO total;
   WHILE cardinality(firsts) > 0 AND whole > 0 LOOP
     first := firsts[cardinality(firsts)];
@@ -197,13 +197,13 @@ BEGIN
     firsts := trim_array(firsts, 1);
     sizes := trim_array(sizes, 1);
     BEGIN
-      SELECT * INTO done FROM dataverse.pull_merge_window(plan, path, phase, first, n);
+      SELECT * INTO done FROM dataverse_private.pull_merge_window(plan, path, phase, first, n);
       SELECT total.rows + done.rows AS rows, total.upserts + done.upserts AS upserts, total.inserted + done.inserted AS inserted,
              total.digest # done.digest AS digest, total.updated + done.updated AS updated, total.deleted + done.deleted AS deleted INTO total;
     EXCEPTION
       WHEN assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-        IF NOT dataverse.pull_is_row_error(state) THEN
+        IF NOT dataverse_private.pull_is_row_error(state) THEN
           RAISE;
         END IF;
         IF n = 1 THEN
@@ -223,27 +223,27 @@ BEGIN
         END IF;
     END;
   END LOOP;
-  PERFORM dataverse.page_window(0, whole);
+  PERFORM dataverse_private.page_window(0, whole);
   IF failed <> '{}' THEN
-    PERFORM dataverse.copy_refuse(copy, failed, deletions, states, messages, details, images);
+    PERFORM dataverse_private.copy_refuse(copy, failed, deletions, states, messages, details, images);
   END IF;
   IF noted > 0 THEN
     EXECUTE plan ->> 'page_ids' INTO all_ids;
-    PERFORM dataverse.copy_admit(copy, ARRAY(SELECT a FROM unnest(all_ids) AS a EXCEPT SELECT f FROM unnest(failed) AS f));
+    PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT a FROM unnest(all_ids) AS a EXCEPT SELECT f FROM unnest(failed) AS f));
   END IF;
   RETURN jsonb_build_object('inserted', total.inserted, 'digest', total.digest, 'updated', total.updated, 'deleted', total.deleted,
                             'unchanged', total.upserts - total.inserted - total.updated, 'rows_read', whole);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_merge(bigint, jsonb, text, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_merge(bigint, jsonb, text, text) IS
   'merges the last page read, and records the rows that the table refuses; for dataverse.pull()';
 
 -- Returns the result of a statement on the table of a copy, without keeping a lock on
 -- it: the lock is released with the subtransaction.  Otherwise other sessions might
 -- wait for it while we wait for Dataverse, or this session might deadlock when it
 -- locks the table.
-CREATE FUNCTION dataverse.pull_peek(statement text, copy bigint)
+CREATE FUNCTION dataverse_private.pull_peek(statement text, copy bigint)
 RETURNS text
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -265,7 +265,7 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_peek(text, bigint) IS
+COMMENT ON FUNCTION dataverse_private.pull_peek(text, bigint) IS
   'reads the table of a copy without keeping a lock; for dataverse.pull()';
 
 -- Returns those of the rows that no query finds which may exist.  A query omits rows
@@ -274,7 +274,7 @@ COMMENT ON FUNCTION dataverse.pull_peek(text, bigint) IS
 -- them exists, all of them may, but for those that the service says it does not have,
 -- and ten requests are enough.  Rows of elastic tables cannot be requested by their
 -- ids alone.
-CREATE FUNCTION dataverse.pull_hidden(plan jsonb, ids uuid[], most bigint)
+CREATE FUNCTION dataverse_private.pull_hidden(plan jsonb, ids uuid[], most bigint)
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -309,10 +309,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_hidden(jsonb, uuid[], bigint) IS
+COMMENT ON FUNCTION dataverse_private.pull_hidden(jsonb, uuid[], bigint) IS
   'rows that may exist in Dataverse, but are not found by any query; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse.pull_warn_hidden(run bigint, plan jsonb, hidden bigint)
+CREATE FUNCTION dataverse_private.pull_warn_hidden(run bigint, plan jsonb, hidden bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -321,7 +321,7 @@ DECLARE
   message CONSTANT text := format('application users of server "%s" cannot read some rows of %s that exist in Dataverse: %s',
                                   plan ->> 'server', plan ->> 'target', hidden);
 BEGIN
-  PERFORM dataverse.run_note(run, '01000', message);
+  PERFORM dataverse_private.run_note(run, '01000', message);
   RAISE WARNING USING
     errcode = '01000', message = message,
     detail = 'The local rows are left unchanged, and their values in Dataverse are not known.',
@@ -329,14 +329,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_warn_hidden(bigint, jsonb, bigint) IS
+COMMENT ON FUNCTION dataverse_private.pull_warn_hidden(bigint, jsonb, bigint) IS
   'warns about rows that cannot be read; for dataverse.pull() and sync()';
 
 -- What became of the rows that a comparison has not found.  Pages may skip a row, so
 -- the service is asked for them.  It has those in "skipped", it does not show those in
 -- "hidden", and those in "gone" do not exist.  If the comparison begins "anew", ids of
 -- an earlier one do not count.  Nothing is locked meanwhile.
-CREATE FUNCTION dataverse.pull_ask(copy bigint, plan jsonb, anew boolean, OUT gone uuid[], OUT skipped uuid[], OUT hidden uuid[])
+CREATE FUNCTION dataverse_private.pull_ask(copy bigint, plan jsonb, anew boolean, OUT gone uuid[], OUT skipped uuid[], OUT hidden uuid[])
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -352,30 +352,30 @@ BEGIN
   gone := '{}';
   skipped := '{}';
   IF plan ->> 'ghosts' IS NOT NULL THEN
-    missing := dataverse.pull_peek(plan ->> 'ghosts', CASE WHEN NOT anew THEN copy END)::uuid[];
+    missing := dataverse_private.pull_peek(plan ->> 'ghosts', CASE WHEN NOT anew THEN copy END)::uuid[];
   END IF;
   EXECUTE plan ->> 'page_ids' INTO on_page;
   missing := ARRAY(SELECT m FROM unnest(missing) AS m UNION (
-    SELECT r FROM unnest(dataverse.copy_refused_missing(copy)) AS r EXCEPT SELECT p FROM unnest(on_page) AS p) ORDER BY 1);
+    SELECT r FROM unnest(dataverse_private.copy_refused_missing(copy)) AS r EXCEPT SELECT p FROM unnest(on_page) AS p) ORDER BY 1);
   FOR i IN 0 .. (cardinality(missing) - 1) / most LOOP
     CONTINUE WHEN missing = '{}';
     EXECUTE plan ->> 'there' USING missing[i * most + 1 : (i + 1) * most] INTO found;
     skipped := skipped || found;
   END LOOP;
   gone := CASE WHEN skipped = '{}' THEN missing ELSE ARRAY(SELECT m FROM unnest(missing) AS m EXCEPT SELECT s FROM unnest(skipped) AS s ORDER BY 1) END;
-  hidden := dataverse.pull_hidden(plan, gone, samples);
+  hidden := dataverse_private.pull_hidden(plan, gone, samples);
   IF hidden <> '{}' THEN
     gone := ARRAY(SELECT g FROM unnest(gone) AS g EXCEPT SELECT h FROM unnest(hidden) AS h);
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_ask(bigint, jsonb, boolean) IS
+COMMENT ON FUNCTION dataverse_private.pull_ask(bigint, jsonb, boolean) IS
   'asks Dataverse for rows that a comparison has not found; for dataverse.pull()';
 
 -- Evaluates the ids and versions of all rows: deletes the rows that are gone, and
 -- notes those that differ or were skipped.
-CREATE FUNCTION dataverse.pull_compare(copy bigint, plan jsonb, path text, whole boolean, gone uuid[], skipped uuid[])
+CREATE FUNCTION dataverse_private.pull_compare(copy bigint, plan jsonb, path text, whole boolean, gone uuid[], skipped uuid[])
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -387,63 +387,63 @@ DECLARE
   went_back boolean;
 BEGIN
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
-  PERFORM dataverse.pull_check_target(copy, plan);
+  PERFORM dataverse_private.pull_check_target(copy, plan);
   -- the foreign table has been read; the page must be empty
-  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
   IF gone <> '{}' THEN
-    PERFORM dataverse.page_delete(gone);
-    counts := dataverse.pull_merge(copy, plan, path, 'compare');
+    PERFORM dataverse_private.page_delete(gone);
+    counts := dataverse_private.pull_merge(copy, plan, path, 'compare');
   END IF;
   IF NOT whole THEN
     EXECUTE plan ->> 'differing' USING copy INTO differing;
     -- the environment was restored, so versions seen before are meaningless
     EXECUTE plan ->> 'went_back' USING copy INTO went_back;
     IF went_back THEN
-      PERFORM dataverse.copy_set(copy, jsonb_build_object('marks', s.marks[cardinality(s.marks):], 'marked_at', s.marked_at[cardinality(s.marks):]))
-      FROM dataverse.copy_get(copy) AS s;
+      PERFORM dataverse_private.copy_set(copy, jsonb_build_object('marks', s.marks[cardinality(s.marks):], 'marked_at', s.marked_at[cardinality(s.marks):]))
+      FROM dataverse_private.copy_get(copy) AS s;
     END IF;
   END IF;
-  PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+  PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
   differing := coalesce(differing, '{}') || skipped;
   IF differing <> '{}' THEN
-    PERFORM dataverse.copy_note_ids(copy, differing, ARRAY[]::bigint[]);
+    PERFORM dataverse_private.copy_note_ids(copy, differing, ARRAY[]::bigint[]);
   END IF;
   RETURN jsonb_build_object('deleted', coalesce((counts ->> 'deleted')::bigint, 0));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_compare(bigint, jsonb, text, boolean, uuid[], uuid[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_compare(bigint, jsonb, text, boolean, uuid[], uuid[]) IS
   'compares a copy with the ids and versions of all rows; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.pull_settle(copy bigint, plan jsonb, path text)
+CREATE FUNCTION dataverse_private.pull_settle(copy bigint, plan jsonb, path text)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 AS $$
 DECLARE
-  batch uuid[] := ARRAY(SELECT i.id FROM dataverse.copy_ids_of(copy, 1000) AS i);
+  batch uuid[] := ARRAY(SELECT i.id FROM dataverse_private.copy_ids_of(copy, 1000) AS i);
   counts jsonb;
 BEGIN
   IF batch = '{}' THEN
     RETURN NULL;
   END IF;
-  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
   EXECUTE plan ->> 'read' USING batch;
-  counts := dataverse.pull_merge(copy, plan, path, 'settle');
-  PERFORM dataverse.copy_drop_ids(copy, batch);
+  counts := dataverse_private.pull_merge(copy, plan, path, 'settle');
+  PERFORM dataverse_private.copy_drop_ids(copy, batch);
   RETURN counts;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_settle(bigint, jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_settle(bigint, jsonb, text) IS
   'reads some of the rows that differed in a comparison; for dataverse.pull()';
 
 -- Retries some of the refused rows.  A round visits all of them, once forwards and
 -- once backwards, so that chains of references are resolved in either direction.
 -- Returns where the next step continues, or NULL if the last round has accepted
 -- none.
-CREATE FUNCTION dataverse.pull_retry(run bigint, copy bigint, plan jsonb, path text, "at" jsonb)
+CREATE FUNCTION dataverse_private.pull_retry(run bigint, copy bigint, plan jsonb, path text, "at" jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -451,7 +451,7 @@ SET dataverse_fdw.guard = superusers
 AS $$
 DECLARE
   most CONSTANT bigint := 1000;
-  state dataverse.copies := dataverse.copy_get(copy);
+  state dataverse_private.copies := dataverse_private.copy_get(copy);
   backwards boolean := coalesce((at ->> 'backwards')::boolean, true);
   dangling boolean := (at ->> 'dangling')::boolean;
   begin_at CONSTANT jsonb := '{"false": 0, "true": 9223372036854775807}';
@@ -459,8 +459,8 @@ DECLARE
   deletions uuid[];
   last bigint;
 BEGIN
-  PERFORM dataverse.pull_guard((plan ->> 'named')::boolean);
-  PERFORM dataverse.pull_check_source(plan);
+  PERFORM dataverse_private.pull_guard((plan ->> 'named')::boolean);
+  PERFORM dataverse_private.pull_check_source(plan);
   IF state.refused = 0 THEN
     RETURN NULL;
   END IF;
@@ -475,26 +475,26 @@ BEGIN
   END IF;
   SELECT array_agg(r.id), array_agg(r.id) FILTER (WHERE r.deleted), CASE WHEN backwards THEN min(r.number) ELSE max(r.number) END
   INTO batch, deletions, last
-  FROM dataverse.copy_refused_of(copy, dangling, (at ->> 'position')::bigint, backwards, most) AS r;
+  FROM dataverse_private.copy_refused_of(copy, dangling, (at ->> 'position')::bigint, backwards, most) AS r;
   IF batch IS NULL THEN
     RETURN at || jsonb_build_object('dangling', false, 'position', CASE WHEN dangling THEN begin_at -> backwards::text END);
   END IF;
-  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
   -- a row that no longer exists must not be kept; the service tells whether it does
   EXECUTE plan ->> 'read' USING ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
-  PERFORM dataverse.page_delete(deletions);
-  PERFORM dataverse.run_add(run, 'retry', dataverse.pull_merge(copy, plan, path, 'retry'));
+  PERFORM dataverse_private.page_delete(deletions);
+  PERFORM dataverse_private.run_add(run, 'retry', dataverse_private.pull_merge(copy, plan, path, 'retry'));
   EXECUTE plan ->> 'page_ids' INTO deletions;
-  PERFORM dataverse.copy_admit(copy, ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d));
+  PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d));
   RETURN at || jsonb_build_object('position', last);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_retry(bigint, bigint, jsonb, text, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_retry(bigint, bigint, jsonb, text, jsonb) IS
   'retries some of the rows that a copy has refused; for dataverse.pull()';
 
 -- Returns a hint how to make the table accept the row.
-CREATE FUNCTION dataverse.pull_refusal_hint("sqlstate" text, deleted boolean)
+CREATE FUNCTION dataverse_private.pull_refusal_hint("sqlstate" text, deleted boolean)
 RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -509,56 +509,56 @@ AS $$
     ELSE 'Correct the row in Dataverse, or change what raises the error.' END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_refusal_hint(text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.pull_refusal_hint(text, boolean) IS
   'the hint for a row that the table of a copy refuses; for dataverse.pull()';
 
 -- Reports the rows that were refused: not at all, by a WARNING once they are
 -- filed, or by an error.
-CREATE FUNCTION dataverse.pull_finish(
+CREATE FUNCTION dataverse_private.pull_finish(
   run bigint, copy bigint, plan jsonb, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  refused CONSTANT bigint := (dataverse.copy_get(copy)).refused;
-  row dataverse.copy_refused;
+  refused CONSTANT bigint := (dataverse_private.copy_get(copy)).refused;
+  row dataverse_private.copy_refused;
 BEGIN
-  IF NOT (dataverse.copy_get(copy)).filled THEN
-    PERFORM dataverse.copy_set(copy, jsonb_build_object('filled', NOT dataverse.pull_is_empty(plan ->> 'target')));
+  IF NOT (dataverse_private.copy_get(copy)).filled THEN
+    PERFORM dataverse_private.copy_set(copy, jsonb_build_object('filled', NOT dataverse_private.pull_is_empty(plan ->> 'target')));
   END IF;
   IF refused = 0 THEN
     RETURN;
   END IF;
-  PERFORM dataverse.run_add(run, 'retry', jsonb_build_object('rejected', refused));
+  PERFORM dataverse_private.run_add(run, 'retry', jsonb_build_object('rejected', refused));
   IF plan ->> 'on_error' = 'continue' THEN
-    PERFORM dataverse.copy_file(copy, plan ->> 'server');
+    PERFORM dataverse_private.copy_file(copy, plan ->> 'server');
     RAISE WARNING USING
       errcode = '01000',
       message = CASE refused WHEN 1 THEN '1 row was' ELSE refused || ' rows were' END || format(' refused by table %s', plan ->> 'target'),
       hint = 'The view dataverse.rejects contains the refused rows and the reasons.  The next call tries them again.';
     RETURN;
   END IF;
-  SELECT (f.first).* INTO row FROM dataverse.copy_first_refused(copy) AS f;
+  SELECT (f.first).* INTO row FROM dataverse_private.copy_first_refused(copy) AS f;
   sqlstate := row.sqlstate;
   message := CASE WHEN refused > 1 THEN refused || ' rows were refused; the first one is ' END
     || CASE WHEN row.deleted THEN 'deletion of ' ELSE '' END || format('row %s', row.id);
   message := coalesce(message, CASE WHEN row.deleted THEN 'deletion of ' ELSE '' END || format('row %s was refused', row.id))
     || ': ' || row.message;
   detail := row.detail;
-  hint := dataverse.pull_refusal_hint(row.sqlstate, row.deleted)
+  hint := dataverse_private.pull_refusal_hint(row.sqlstate, row.deleted)
     || '  With on_error => ''continue'', such rows are filed in dataverse.rejects and do not make the run fail.'
     || '  All other rows that were read have been copied.';
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_finish(bigint, bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_finish(bigint, bigint, jsonb) IS
   'files the rows that were refused in a run, or returns the error; for dataverse.pull()';
 
 -- Returns the statements that grant missing privileges to the caller, change local
 -- columns to suitable types, or adapt the foreign table to the service's definition,
 -- if this may be the cause of the error; NULL if there are none.
-CREATE FUNCTION dataverse.pull_cure(foreign_table regclass, target text, "sqlstate" text, needed text[])
+CREATE FUNCTION dataverse_private.pull_cure(foreign_table regclass, target text, "sqlstate" text, needed text[])
 RETURNS text
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -569,12 +569,12 @@ DECLARE
   lacking text;
 BEGIN
   IF sqlstate = '42501' THEN
-    SELECT string_agg(p, ', ') INTO lacking FROM unnest(needed) AS p WHERE NOT has_table_privilege(dataverse.caller(), pull_cure.foreign_table, p);
+    SELECT string_agg(p, ', ') INTO lacking FROM unnest(needed) AS p WHERE NOT has_table_privilege(dataverse_private.caller(), pull_cure.foreign_table, p);
     RETURN 'Grant the privileges that the role lacks in PostgreSQL: '
-      || nullif(concat_ws(' ', 'GRANT ' || lacking || format(' ON %s TO %I;', pull_cure.foreign_table, dataverse.caller()),
-                (SELECT format('GRANT USAGE ON FOREIGN SERVER %I TO %I;', s.srvname, dataverse.caller())
+      || nullif(concat_ws(' ', 'GRANT ' || lacking || format(' ON %s TO %I;', pull_cure.foreign_table, dataverse_private.caller()),
+                (SELECT format('GRANT USAGE ON FOREIGN SERVER %I TO %I;', s.srvname, dataverse_private.caller())
                  FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver
-                 WHERE t.ftrelid = pull_cure.foreign_table AND NOT has_server_privilege(dataverse.caller(), s.oid, 'USAGE'))), '');
+                 WHERE t.ftrelid = pull_cure.foreign_table AND NOT has_server_privilege(dataverse_private.caller(), s.oid, 'USAGE'))), '');
   END IF;
   -- local columns to which those of the foreign table cannot be assigned
   IF sqlstate = '42804' THEN
@@ -585,7 +585,7 @@ BEGIN
       FROM pg_attribute AS f JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = f.attname AND NOT a.attisdropped
         JOIN pg_type AS t ON t.oid = a.atttypid, LATERAL (SELECT CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END) AS b (oid)
       WHERE f.attrelid = pull_cure.foreign_table AND f.attnum > 0 AND NOT f.attisdropped AND b.oid <> f.atttypid AND t.typcategory <> 'S'
-        AND f.attname <> (SELECT i.id_column FROM dataverse.pull_info(pull_cure.foreign_table) AS i)
+        AND f.attname <> (SELECT i.id_column FROM dataverse_private.pull_info(pull_cure.foreign_table) AS i)
         AND NOT EXISTS (SELECT FROM pg_cast AS c WHERE c.castsource = f.atttypid AND c.casttarget = b.oid AND c.castcontext <> 'e')
       HAVING count(*) > 0);
   END IF;
@@ -611,12 +611,12 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_cure(regclass, text, text, text[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_cure(regclass, text, text, text[]) IS
   'the hint for missing privileges, unsuitable types, or a foreign table that differs from the table in Dataverse; for dataverse.pull()';
 
 -- Returns true if so many rows are refused that a run which will fail because of
 -- them should end now.  Rows that wait for others do not count.
-CREATE FUNCTION dataverse.pull_is_hopeless(copy bigint, plan jsonb)
+CREATE FUNCTION dataverse_private.pull_is_hopeless(copy bigint, plan jsonb)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -624,18 +624,18 @@ AS $$
 DECLARE
   most CONSTANT bigint := 1000;
 BEGIN
-  RETURN plan ->> 'on_error' = 'abort' AND (dataverse.copy_get(copy)).refused > most
-    AND (SELECT f.firm FROM dataverse.copy_first_refused(copy) AS f) > most;
+  RETURN plan ->> 'on_error' = 'abort' AND (dataverse_private.copy_get(copy)).refused > most
+    AND (SELECT f.firm FROM dataverse_private.copy_first_refused(copy) AS f) > most;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_is_hopeless(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_is_hopeless(bigint, jsonb) IS
   'whether a run refuses too many rows to go on; for dataverse.pull()';
 
 -- Returns the greatest version in Dataverse, or NULL if it cannot be determined.
 -- Finding it can take the service too long; the greatest local version also came
 -- from the service, so everything above it is certainly new.
-CREATE FUNCTION dataverse.pull_top(plan jsonb)
+CREATE FUNCTION dataverse_private.pull_top(plan jsonb)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -645,27 +645,27 @@ DECLARE
   top bigint;
 BEGIN
   EXECUTE format('SELECT f.%1$I FROM ONLY %2$s AS f ORDER BY f.%1$I DESC NULLS LAST LIMIT 1',
-                 (SELECT i.version_column FROM dataverse.pull_info(source) AS i), source) INTO top;
+                 (SELECT i.version_column FROM dataverse_private.pull_info(source) AS i), source) INTO top;
   RETURN coalesce(top, 0);
 EXCEPTION
   WHEN fdw_unable_to_create_execution OR connection_failure THEN
-    RETURN CASE WHEN plan ->> 'version_column' IS NOT NULL THEN dataverse.pull_peek(plan ->> 'greatest', NULL)::bigint END;
+    RETURN CASE WHEN plan ->> 'version_column' IS NOT NULL THEN dataverse_private.pull_peek(plan ->> 'greatest', NULL)::bigint END;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_top(jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_top(jsonb) IS
   'the greatest version that a table has in Dataverse; for dataverse.pull()';
 
 -- Handles rows that were removed without notice to the runs, by TRUNCATE or with a
 -- partition: they are read again.  If the table was only rewritten, the comparison
 -- finds nothing, which is harmless.  Returns NULL if nothing has happened.
-CREATE FUNCTION dataverse.pull_emptied(state dataverse.copies, plan jsonb)
+CREATE FUNCTION dataverse_private.pull_emptied(state dataverse_private.copies, plan jsonb)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  storage CONSTANT bigint[] := dataverse.pull_storage(plan ->> 'target');
+  storage CONSTANT bigint[] := dataverse_private.pull_storage(plan ->> 'target');
 BEGIN
   IF coalesce(state.storage <@ storage, true) THEN
     RETURN NULL;
@@ -677,17 +677,17 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_emptied(dataverse.copies, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_emptied(dataverse_private.copies, jsonb) IS
   'the changes of state if rows of a copy were removed by TRUNCATE; for dataverse.pull()';
 
 -- Returns the number at the beginning of a change-tracking token, which is a version.
-CREATE FUNCTION dataverse.pull_token_version(token text)
+CREATE FUNCTION dataverse_private.pull_token_version(token text)
 RETURNS numeric
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT substring($1 FROM '^([0-9]+)(?:!|%21)')::numeric $$;
 
-COMMENT ON FUNCTION dataverse.pull_token_version(text) IS
+COMMENT ON FUNCTION dataverse_private.pull_token_version(text) IS
   'the version contained in a token of change tracking, if any; for dataverse.pull()';
 
 -- One step of a run, which is then committed: a page, a comparison, or a batch of
@@ -697,14 +697,14 @@ COMMENT ON FUNCTION dataverse.pull_token_version(text) IS
 -- rows that a first read may have missed are found by comparing ids and versions
 -- after it, unless the number in the token is not greater than the greatest
 -- version before it: then the token refers to the beginning.
-CREATE FUNCTION dataverse.pull_step(run bigint, copy bigint, plan jsonb, path text)
+CREATE FUNCTION dataverse_private.pull_step(run bigint, copy bigint, plan jsonb, path text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
 AS $$
 DECLARE
-  state dataverse.copies := dataverse.copy_get(copy);
+  state dataverse_private.copies := dataverse_private.copy_get(copy);
   source CONSTANT regclass := (plan ->> 'foreign_table')::oid;
   -- a transaction of the service lasts two minutes at most
   overlap CONSTANT interval := '5 minutes';
@@ -719,35 +719,35 @@ DECLARE
   ids bigint;
   here bigint;
   missing record;
-  storage CONSTANT bigint[] := dataverse.pull_storage(plan ->> 'target');
+  storage CONSTANT bigint[] := dataverse_private.pull_storage(plan ->> 'target');
   changes jsonb;
   anew boolean := false;
   redefined boolean := false;
   more boolean := true;
 BEGIN
-  PERFORM dataverse.pull_guard((plan ->> 'named')::boolean);
-  PERFORM dataverse.pull_check_source(plan);
-  changes := dataverse.pull_emptied(state, plan);
+  PERFORM dataverse_private.pull_guard((plan ->> 'named')::boolean);
+  PERFORM dataverse_private.pull_check_source(plan);
+  changes := dataverse_private.pull_emptied(state, plan);
   IF changes IS NOT NULL THEN
-    PERFORM dataverse.end_pages();
-    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-    PERFORM dataverse.copy_set(copy, changes);
+    PERFORM dataverse_private.end_pages();
+    PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
+    PERFORM dataverse_private.copy_set(copy, changes);
     RETURN true;
   END IF;
   -- files of new partitions are noted once the table is locked
   changes := CASE WHEN storage IS DISTINCT FROM state.storage THEN jsonb_build_object('storage', storage) ELSE '{}' END;
   IF state.phase = 'settle' THEN
-    counts := dataverse.pull_settle(copy, plan, path);
+    counts := dataverse_private.pull_settle(copy, plan, path);
     IF counts IS NOT NULL THEN
-      PERFORM dataverse.run_add(run, 'settle', counts);
+      PERFORM dataverse_private.run_add(run, 'settle', counts);
       RETURN true;
     END IF;
     IF state.again THEN
-      PERFORM dataverse.copy_set(copy, jsonb_build_object(
+      PERFORM dataverse_private.copy_set(copy, jsonb_build_object(
         'phase', 'compare', 'again', false, 'whole', plan ->> 'version_column' IS NULL, 'ids', 0));
       RETURN true;
     END IF;
-    PERFORM dataverse.copy_set(copy, jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp()));
+    PERFORM dataverse_private.copy_set(copy, jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp()));
     -- without change tracking, the comparison was the last step
     RETURN state.tracked;
   END IF;
@@ -765,7 +765,7 @@ BEGIN
   END IF;
   IF state.link IS NULL AND (plan ->> 'can_follow')::boolean AND
      (NOT state.tracked OR (state.phase = 'backfill' AND NOT (plan ->> 'elastic')::boolean)) THEN
-    top := dataverse.pull_top(plan);
+    top := dataverse_private.pull_top(plan);
     -- the newest row was deleted, or the environment was restored from a backup
     IF state.phase = 'current' AND top < (SELECT max(m) FROM unnest(state.marks) AS m) THEN
       changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'ids', 0);
@@ -790,22 +790,22 @@ BEGIN
     read_columns := ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns'));
   END IF;
   BEGIN
-    SELECT * INTO STRICT page FROM dataverse.read_page(
+    SELECT * INTO STRICT page FROM dataverse_private.read_page(
       source, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks);
   EXCEPTION
     -- the token has expired: read the rows that differ
     WHEN SQLSTATE 'DV001' THEN
-      PERFORM dataverse.end_pages();
-      PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-      PERFORM dataverse.copy_set(copy, changes || jsonb_build_object(
+      PERFORM dataverse_private.end_pages();
+      PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
+      PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
         'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'link', NULL, 'token', NULL,
         'token_at', NULL, 'ids', 0));
       RETURN true;
     -- the table is no longer tracked, or not for us, whatever its definition says
     WHEN SQLSTATE 'DV002' THEN
-      PERFORM dataverse.end_pages();
-      PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
-      PERFORM dataverse.copy_set(copy, jsonb_build_object(
+      PERFORM dataverse_private.end_pages();
+      PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
+      PERFORM dataverse_private.copy_set(copy, jsonb_build_object(
         'tracked', false, 'tracking_refused', true, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
         'whole', plan ->> 'version_column' IS NULL, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
         'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[]));
@@ -814,15 +814,15 @@ BEGIN
 
   -- if the pages of changes do not say so, the definition does, after they have been read
   IF page.metadata <> coalesce(state.metadata, '') OR page.metadata IS NULL AND page.link IS NULL THEN
-    SELECT * INTO STRICT defined FROM dataverse.pull_schema(plan, ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns')));
+    SELECT * INTO STRICT defined FROM dataverse_private.pull_schema(plan, ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns')));
     redefined := true;
   END IF;
 
   -- a table of ids that was not restored says nothing about the rows
   IF state.phase = 'compare' AND page.link IS NULL THEN
-    here := (SELECT count(*) FROM dataverse.copy_ids_of(copy));
+    here := (SELECT count(*) FROM dataverse_private.copy_ids_of(copy));
     IF here >= state.ids THEN
-      SELECT * INTO missing FROM dataverse.pull_ask(copy, plan, anew);
+      SELECT * INTO missing FROM dataverse_private.pull_ask(copy, plan, anew);
     END IF;
   END IF;
 
@@ -833,17 +833,17 @@ BEGIN
   -- existing rows may be missing from Dataverse: "again" in a first read means
   -- that they have to be compared in any case
   IF state.phase = 'backfill' AND state.link IS NULL THEN
-    changes := changes || jsonb_build_object('again', NOT dataverse.pull_is_empty(plan ->> 'target'));
+    changes := changes || jsonb_build_object('again', NOT dataverse_private.pull_is_empty(plan ->> 'target'));
     state := jsonb_populate_record(state, changes);
   END IF;
   IF anew THEN
-    PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+    PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
   END IF;
   IF changes <> '{}' THEN
-    PERFORM dataverse.copy_set(copy, changes);
+    PERFORM dataverse_private.copy_set(copy, changes);
   END IF;
   IF redefined THEN
-    IF dataverse.pull_drifted(copy, plan, defined.tracked, defined.schema, page.metadata) THEN
+    IF dataverse_private.pull_drifted(copy, plan, defined.tracked, defined.schema, page.metadata) THEN
       RETURN true;
     END IF;
   END IF;
@@ -852,12 +852,12 @@ BEGIN
     counts := jsonb_build_object('rows_compared', page.upserts);
   END IF;
   IF state.phase <> 'compare' OR state.whole THEN
-    counts := coalesce(counts, '{}') || dataverse.pull_merge(copy, plan, path, state.phase);
+    counts := coalesce(counts, '{}') || dataverse_private.pull_merge(copy, plan, path, state.phase);
   END IF;
-  PERFORM dataverse.run_add(run, state.phase, counts);
+  PERFORM dataverse_private.run_add(run, state.phase, counts);
   ids := CASE state.phase WHEN 'backfill' THEN state.ids # (counts ->> 'digest')::bigint ELSE state.ids + coalesce(noted, 0) END;
   IF page.link IS NOT NULL THEN
-    PERFORM dataverse.copy_set(copy, jsonb_build_object('link', page.link, 'ids', ids));
+    PERFORM dataverse_private.copy_set(copy, jsonb_build_object('link', page.link, 'ids', ids));
     RETURN true;
   END IF;
 
@@ -875,7 +875,7 @@ BEGIN
       -- inserted rows may have been deleted, or others added
       EXECUTE plan ->> 'digest' INTO here;
       counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR ids <> 0);
-      IF dataverse.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = ids THEN
+      IF dataverse_private.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = ids THEN
         counts := counts || jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp());
       ELSE
         counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false);
@@ -883,28 +883,28 @@ BEGIN
     WHEN 'compare' THEN
       IF here < state.ids THEN
         -- nothing may be deleted because of it
-        PERFORM dataverse.copy_note_ids(copy, NULL, NULL);
+        PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
         counts := counts || '{"phase": "compare", "ids": 0}';
       ELSE
         IF missing.hidden <> '{}' THEN
-          PERFORM dataverse.pull_warn_hidden(run, plan, cardinality(missing.hidden));
+          PERFORM dataverse_private.pull_warn_hidden(run, plan, cardinality(missing.hidden));
         END IF;
-        PERFORM dataverse.run_add(run, 'compare', dataverse.pull_compare(copy, plan, path, state.whole, missing.gone, missing.skipped));
+        PERFORM dataverse_private.run_add(run, 'compare', dataverse_private.pull_compare(copy, plan, path, state.whole, missing.gone, missing.skipped));
         counts := counts || '{"phase": "settle", "ids": 0}';
       END IF;
     ELSE
       more := false;
       -- the environment was restored from a backup
-      IF dataverse.pull_token_version(page.token) < dataverse.pull_token_version(state.token) THEN
+      IF dataverse_private.pull_token_version(page.token) < dataverse_private.pull_token_version(state.token) THEN
         counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'token', NULL,
                                                'token_at', NULL, 'ids', 0);
         more := true;
       END IF;
   END CASE;
-  PERFORM dataverse.copy_set(copy, counts);
+  PERFORM dataverse_private.copy_set(copy, counts);
   RETURN more;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.pull_step(bigint, bigint, jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_step(bigint, bigint, jsonb, text) IS
   'takes one step of a run, which dataverse.pull() then commits';

@@ -1,4 +1,4 @@
-CREATE FUNCTION dataverse.push_check(
+CREATE FUNCTION dataverse_private.push_check(
   foreign_table regclass, query text, key text[], operation text, on_error text, max_errors integer, chunk integer, wait boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
@@ -30,27 +30,27 @@ BEGIN
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING errcode = 'invalid_parameter_value', message = wrong, hint = cure;
   END IF;
-  IF NOT dataverse.pull_is_foreign(foreign_table) THEN
+  IF NOT dataverse_private.pull_is_foreign(foreign_table) THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('%s is not a foreign table of dataverse_fdw', foreign_table),
       hint = 'The first argument is the query, and the second one is the foreign table for its rows, such as IMPORT FOREIGN SCHEMA creates.';
   END IF;
-  PERFORM dataverse.check_choice('argument "operation"', operation, 'insert', 'update', 'upsert', 'delete');
-  PERFORM dataverse.check_choice('argument "on_error"', on_error, 'abort', 'continue');
+  PERFORM dataverse_private.check_choice('argument "operation"', operation, 'insert', 'update', 'upsert', 'delete');
+  PERFORM dataverse_private.check_choice('argument "on_error"', on_error, 'abort', 'continue');
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_check(regclass, text, text[], text, text, integer, integer, boolean) IS
+COMMENT ON FUNCTION dataverse_private.push_check(regclass, text, text[], text, text, integer, integer, boolean) IS
   'raises an error for invalid arguments of dataverse.push()';
 
 -- Returns the information about this table that a push needs, and which columns identify rows.
-CREATE FUNCTION dataverse.push_info(foreign_table regclass, operation text, key text[], columns text[])
+CREATE FUNCTION dataverse_private.push_info(foreign_table regclass, operation text, key text[], columns text[])
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  info jsonb := (SELECT to_jsonb(i) FROM dataverse.pull_info(foreign_table) AS i);
+  info jsonb := (SELECT to_jsonb(i) FROM dataverse_private.pull_info(foreign_table) AS i);
   id CONSTANT text := info ->> 'id_column';
   options CONSTANT jsonb := (
     SELECT coalesce((SELECT jsonb_object_agg(o.option_name, o.option_value) FROM pg_options_to_table(s.srvoptions) AS o), '{}')
@@ -103,12 +103,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_info(regclass, text, text[], text[]) IS
+COMMENT ON FUNCTION dataverse_private.push_info(regclass, text, text[], text[]) IS
   'the meaning of a query''s columns for a push; for dataverse.push()';
 
 -- An upsert by columns that are not an alternate key would be refused row by row,
 -- after the query has run.  A key may be newer than the foreign table.
-CREATE FUNCTION dataverse.push_check_key(foreign_table regclass, info jsonb, key text[])
+CREATE FUNCTION dataverse_private.push_check_key(foreign_table regclass, info jsonb, key text[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -149,7 +149,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_check_key(regclass, jsonb, text[]) IS
+COMMENT ON FUNCTION dataverse_private.push_check_key(regclass, jsonb, text[]) IS
   'refuses columns that are not an alternate key; for dataverse.push()';
 
 -- Returns the statements of a push: $1 and $2 are the numbers before the first and
@@ -162,7 +162,7 @@ COMMENT ON FUNCTION dataverse.push_check_key(regclass, jsonb, text[]) IS
 -- intended values, a row to delete that is gone.  An id that was generated for a
 -- row belongs to no other one.  A row with a supplied id is ours if it has changed
 -- since the push began, and has the values that were to be sent.
-CREATE FUNCTION dataverse.push_statements(
+CREATE FUNCTION dataverse_private.push_statements(
   foreign_table regclass, staging regclass, operation text, key text[], version_before bigint, staged_at timestamptz,
   OUT send text, OUT send_these text, OUT send_returning text, OUT "all" text, OUT firsts text, OUT existing text, OUT ours text,
   OUT with_ids text, OUT number_ids text, OUT duplicate text, OUT version text, OUT "match" text, OUT upsert_key text, OUT id_column text,
@@ -176,7 +176,7 @@ DECLARE
     SELECT a.attname::text FROM pg_attribute AS a
     WHERE a.attrelid = staging AND a.attnum > 0 AND NOT a.attisdropped AND a.attname NOT IN ('row number', 'own id') ORDER BY a.attnum);
   own CONSTANT boolean := NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = staging AND a.attname = 'own id');
-  info CONSTANT jsonb := dataverse.push_info(foreign_table, operation, key, columns);
+  info CONSTANT jsonb := dataverse_private.push_info(foreign_table, operation, key, columns);
   keys CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(info -> 'match'));
   span CONSTANT text := 's."row number" OPERATOR(pg_catalog.>) $1 AND s."row number" OPERATOR(pg_catalog.<=) $2';
   these CONSTANT text := ' AND s."row number" OPERATOR(pg_catalog.=) ANY ($3)';
@@ -278,7 +278,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
+COMMENT ON FUNCTION dataverse_private.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
   'the statements of a push; for dataverse.push()';
 
 -- Creates the table for the rows of a query, and returns the statement that runs the
@@ -289,7 +289,7 @@ COMMENT ON FUNCTION dataverse.push_statements(regclass, regclass, text, text[], 
 --
 -- The types are those of the foreign table, so that unsuitable values are refused
 -- before anything is sent.
-CREATE FUNCTION dataverse.push_table(
+CREATE FUNCTION dataverse_private.push_table(
   name text, foreign_table regclass, query text, operation text, key text[], schemas name[], path text, OUT staging text, OUT fill text)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -333,9 +333,9 @@ BEGIN
       errcode = 'invalid_parameter_value', message = 'the query returns no columns',
       hint = 'The columns of the query must have the names of columns of the foreign table: name them with AS.';
   END IF;
-  info := dataverse.push_info(foreign_table, operation, key, columns);
+  info := dataverse_private.push_info(foreign_table, operation, key, columns);
   IF operation = 'upsert' AND key <> '{}' AND NOT (info ->> 'by_id')::boolean THEN
-    PERFORM dataverse.push_check_key(foreign_table, info, key);
+    PERFORM dataverse_private.push_check_key(foreign_table, info, key);
   END IF;
   id := info ->> 'id_column';
   made := operation = 'insert' AND NOT (info ->> 'pairs')::boolean;
@@ -368,5 +368,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.push_table(text, regclass, text, text, text[], name[], text) IS
+COMMENT ON FUNCTION dataverse_private.push_table(text, regclass, text, text, text[], name[], text) IS
   'creates the table for the rows of a push; for dataverse.push()';

@@ -1,111 +1,111 @@
 -- The session that works on a copy, or on a push, holds its lock, which is
 -- released when the session ends.  A run without its lock has ended.
-CREATE FUNCTION dataverse.copy_lock_class()
+CREATE FUNCTION dataverse_private.copy_lock_class()
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1685480816 $$;
 
-COMMENT ON FUNCTION dataverse.copy_lock_class() IS
+COMMENT ON FUNCTION dataverse_private.copy_lock_class() IS
   'the first key of the locks of copies; the second one is the number of the copy';
 
-CREATE FUNCTION dataverse.push_lock_class()
+CREATE FUNCTION dataverse_private.push_lock_class()
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT 1685483635 $$;
 
-COMMENT ON FUNCTION dataverse.push_lock_class() IS
+COMMENT ON FUNCTION dataverse_private.push_lock_class() IS
   'the first key of the locks of pushes; the second one is the number of the push';
 
-CREATE FUNCTION dataverse.copy_lock_key(copy bigint)
+CREATE FUNCTION dataverse_private.copy_lock_key(copy bigint)
 RETURNS integer
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
 
-COMMENT ON FUNCTION dataverse.copy_lock_key(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_lock_key(bigint) IS
   'the second key of the lock of a copy or a push';
 
 -- The run of a forgotten copy does not exist any more, and cannot be changed.  Those of
 -- pushes are changed by src/sync/state.c.
-CREATE FUNCTION dataverse.run_check(run bigint)
+CREATE FUNCTION dataverse_private.run_check(run bigint)
 RETURNS void
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  found_run dataverse.run_log;
+  found_run dataverse_private.run_log;
 BEGIN
-  SELECT r.* INTO found_run FROM dataverse.run_log AS r WHERE r.id = run;
+  SELECT r.* INTO found_run FROM dataverse_private.run_log AS r WHERE r.id = run;
   IF found_run.copy IS NOT NULL THEN
-    PERFORM dataverse.copy_get(found_run.copy);
+    PERFORM dataverse_private.copy_get(found_run.copy);
   ELSIF found_run.id IS NOT NULL THEN
     RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = format('permission denied for run %s', run);
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.run_check(bigint) IS
+COMMENT ON FUNCTION dataverse_private.run_check(bigint) IS
   'raises an error for runs of other roles; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.run_count(n bigint, noun text)
+CREATE FUNCTION dataverse_private.run_count(n bigint, noun text)
 RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$ SELECT $1 || ' ' || $2 || CASE $1 WHEN 1 THEN '' ELSE 's' END $$;
 
-COMMENT ON FUNCTION dataverse.run_count(bigint, text) IS
+COMMENT ON FUNCTION dataverse_private.run_count(bigint, text) IS
   'a number of things, as in "1 row"; for messages about runs';
 
-CREATE FUNCTION dataverse.run_requests(restart boolean, OUT requests bigint, OUT throttles bigint, OUT waited bigint)
+CREATE FUNCTION dataverse_private.run_requests(restart boolean, OUT requests bigint, OUT throttles bigint, OUT waited bigint)
 RETURNS record
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_requests';
 
-COMMENT ON FUNCTION dataverse.run_requests(boolean) IS
+COMMENT ON FUNCTION dataverse_private.run_requests(boolean) IS
   'counts of this session''s requests since the last call with true; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse.run_lock(class integer, key integer, wait boolean)
+CREATE FUNCTION dataverse_private.run_lock(class integer, key integer, wait boolean)
 RETURNS boolean
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_lock';
 
-COMMENT ON FUNCTION dataverse.run_lock(integer, integer, boolean) IS
-  'takes the lock of a run, until dataverse.run_unlock() or the rollback of a transaction; for dataverse.copy_lock()';
+COMMENT ON FUNCTION dataverse_private.run_lock(integer, integer, boolean) IS
+  'takes the lock of a run, until dataverse_private.run_unlock() or the rollback of a transaction; for dataverse_private.copy_lock()';
 
-REVOKE ALL ON FUNCTION dataverse.run_lock(integer, integer, boolean) FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse_private.run_lock(integer, integer, boolean) FROM PUBLIC;
 
-CREATE FUNCTION dataverse.copy_lock(copy bigint, wait boolean)
+CREATE FUNCTION dataverse_private.copy_lock(copy bigint, wait boolean)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.copy_get(copy);
-  RETURN dataverse.run_lock(dataverse.copy_lock_class(), dataverse.copy_lock_key(copy), coalesce(wait, false));
+  PERFORM dataverse_private.copy_get(copy);
+  RETURN dataverse_private.run_lock(dataverse_private.copy_lock_class(), dataverse_private.copy_lock_key(copy), coalesce(wait, false));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_lock(bigint, boolean) IS
+COMMENT ON FUNCTION dataverse_private.copy_lock(bigint, boolean) IS
   'takes the lock of a copy, or returns false; for dataverse.pull()';
 
-CREATE FUNCTION dataverse.run_unlock()
+CREATE FUNCTION dataverse_private.run_unlock()
 RETURNS boolean
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
 
-COMMENT ON FUNCTION dataverse.run_unlock() IS
-  'releases the lock of dataverse.run_lock(); for dataverse.pull()';
+COMMENT ON FUNCTION dataverse_private.run_unlock() IS
+  'releases the lock of dataverse_private.run_lock(); for dataverse.pull()';
 
 -- Returns true if a run continues after an error with this constraint name (src/sync/run_waits.c).
 -- It has to be called in the transaction in which the error was raised.
-CREATE FUNCTION dataverse.run_waits("limit" text)
+CREATE FUNCTION dataverse_private.run_waits("limit" text)
 RETURNS boolean
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_run_waits';
 
-COMMENT ON FUNCTION dataverse.run_waits(text) IS
+COMMENT ON FUNCTION dataverse_private.run_waits(text) IS
   'whether a throttled run continues to wait; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse.run_begin(copy bigint, operation text, status text)
+CREATE FUNCTION dataverse_private.run_begin(copy bigint, operation text, status text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -113,29 +113,29 @@ AS $$
 DECLARE
   begun bigint;
 BEGIN
-  PERFORM dataverse.copy_get(copy);
+  PERFORM dataverse_private.copy_get(copy);
   IF status = 'running' THEN
-    DELETE FROM dataverse.run_log AS r
+    DELETE FROM dataverse_private.run_log AS r
     WHERE r.copy = run_begin.copy AND r.started_at < clock_timestamp() - interval '30 days';
-    UPDATE dataverse.run_log AS r
+    UPDATE dataverse_private.run_log AS r
     SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'
     WHERE r.copy = run_begin.copy AND r.status = 'running';
   END IF;
-  INSERT INTO dataverse.run_log (copy, operation, role, status, phase, ended_at)
-  VALUES (run_begin.copy, run_begin.operation, dataverse.caller(), run_begin.status,
+  INSERT INTO dataverse_private.run_log (copy, operation, role, status, phase, ended_at)
+  VALUES (run_begin.copy, run_begin.operation, dataverse_private.caller(), run_begin.status,
           CASE WHEN run_begin.status = 'running' THEN 'prepare' END, CASE WHEN run_begin.status <> 'running' THEN clock_timestamp() END)
   RETURNING id INTO begun;
-  PERFORM dataverse.run_requests(true);
+  PERFORM dataverse_private.run_requests(true);
   RETURN begun;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.run_begin(bigint, text, text) IS
+COMMENT ON FUNCTION dataverse_private.run_begin(bigint, text, text) IS
   'records the start of a run; for dataverse.pull()';
 
 -- Takes the lock of a copy and begins a run.  If there is no run, either another
 -- session has the lock, or there was an error.
-CREATE FUNCTION dataverse.run_start(
+CREATE FUNCTION dataverse_private.run_start(
   copy bigint, operation text, target text, wait boolean,
   OUT run bigint, OUT state text, OUT message text, OUT detail text, OUT hint text)
 RETURNS record
@@ -143,17 +143,17 @@ LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF NOT dataverse.copy_lock(copy, wait) THEN
-    PERFORM dataverse.run_begin(copy, operation, 'skipped');
+  IF NOT dataverse_private.copy_lock(copy, wait) THEN
+    PERFORM dataverse_private.run_begin(copy, operation, 'skipped');
     RAISE NOTICE 'skipped %: another session is pulling or syncing it', target;
     RETURN;
   END IF;
-  run := dataverse.run_begin(copy, operation, 'running');
+  run := dataverse_private.run_begin(copy, operation, 'running');
 EXCEPTION
   WHEN query_canceled OR OTHERS THEN
     state := SQLSTATE;
     GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    PERFORM dataverse.run_unlock();
+    PERFORM dataverse_private.run_unlock();
     IF run IS NULL AND SQLSTATE IN ('55P03', '57014') THEN
       detail := concat_ws('  ', nullif(detail, ''), 'It was waiting for another session that is pulling or syncing the table.');
       hint := 'Call the procedure again later.  With wait => false, it does not wait.';
@@ -162,19 +162,19 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.run_start(bigint, text, text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.run_start(bigint, text, text, boolean) IS
   'takes the lock of a copy and begins a run; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse.run_add(run bigint, phase text, counts jsonb)
+CREATE FUNCTION dataverse_private.run_add(run bigint, phase text, counts jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  n dataverse.run_log := jsonb_populate_record(NULL::dataverse.run_log, counts);
+  n dataverse_private.run_log := jsonb_populate_record(NULL::dataverse_private.run_log, counts);
 BEGIN
-  PERFORM dataverse.run_check(run);
-  UPDATE dataverse.run_log AS r
+  PERFORM dataverse_private.run_check(run);
+  UPDATE dataverse_private.run_log AS r
   SET phase = run_add.phase,
       rows_read = r.rows_read + coalesce(n.rows_read, 0), rows_compared = r.rows_compared + coalesce(n.rows_compared, 0),
       inserted = r.inserted + coalesce(n.inserted, 0), updated = r.updated + coalesce(n.updated, 0),
@@ -182,52 +182,52 @@ BEGIN
       sent = r.sent + coalesce(n.sent, 0), missing = r.missing + coalesce(n.missing, 0),
       rejected = r.rejected + coalesce(n.rejected, 0), conflicts = r.conflicts + coalesce(n.conflicts, 0),
       requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
-  FROM dataverse.run_requests(false) AS q
+  FROM dataverse_private.run_requests(false) AS q
   WHERE r.id = run AND r.status = 'running';
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.run_add(bigint, text, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.run_add(bigint, text, jsonb) IS
   'adds to the counts of a run; for dataverse.pull() and sync()';
 
 -- Adds a remark to a run, which may still succeed.
-CREATE FUNCTION dataverse.run_note(run bigint, sqlstate text, error text)
+CREATE FUNCTION dataverse_private.run_note(run bigint, sqlstate text, error text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  PERFORM dataverse.run_check(run);
-  UPDATE dataverse.run_log AS r SET sqlstate = run_note.sqlstate, error = run_note.error WHERE r.id = run AND r.status = 'running';
+  PERFORM dataverse_private.run_check(run);
+  UPDATE dataverse_private.run_log AS r SET sqlstate = run_note.sqlstate, error = run_note.error WHERE r.id = run AND r.status = 'running';
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.run_note(bigint, text, text) IS
+COMMENT ON FUNCTION dataverse_private.run_note(bigint, text, text) IS
   'records the error that the end of a run will show, unless it fails with another one; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse.run_end(run bigint, status text, sqlstate text, error text)
-RETURNS dataverse.run_log
+CREATE FUNCTION dataverse_private.run_end(run bigint, status text, sqlstate text, error text)
+RETURNS dataverse_private.run_log
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  n dataverse.run_log;
+  n dataverse_private.run_log;
 BEGIN
-  PERFORM dataverse.run_check(run);
-  UPDATE dataverse.run_log AS r
+  PERFORM dataverse_private.run_check(run);
+  UPDATE dataverse_private.run_log AS r
   SET status = run_end.status, ended_at = clock_timestamp(),
       sqlstate = coalesce(run_end.sqlstate, r.sqlstate), error = coalesce(run_end.error, r.error),
       requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
-  FROM dataverse.run_requests(false) AS q
+  FROM dataverse_private.run_requests(false) AS q
   WHERE r.id = run AND r.status = 'running'
   RETURNING r.* INTO n;
-  UPDATE dataverse.copies AS c SET succeeded_at = n.ended_at
+  UPDATE dataverse_private.copies AS c SET succeeded_at = n.ended_at
   WHERE c.id = n.copy AND n.status = 'succeeded';
   RETURN n;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.run_end(bigint, text, text, text) IS
+COMMENT ON FUNCTION dataverse_private.run_end(bigint, text, text, text) IS
   'records the end of a run; for dataverse.pull() and sync()';
 
 -- Row security is not used, so that pg_dump can read the tables; see dataverse.rejects.
@@ -237,16 +237,16 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
          CASE WHEN r.status <> 'running' OR EXISTS (
                 SELECT FROM pg_catalog.pg_locks AS l
                 WHERE l.locktype = 'userlock'
-                  AND l.classid = CASE WHEN r.push IS NULL THEN dataverse.copy_lock_class() ELSE dataverse.push_lock_class() END::oid
-                  AND l.objid = dataverse.copy_lock_key(coalesce(r.copy, r.push))::oid
+                  AND l.classid = CASE WHEN r.push IS NULL THEN dataverse_private.copy_lock_class() ELSE dataverse_private.push_lock_class() END::oid
+                  AND l.objid = dataverse_private.copy_lock_key(coalesce(r.copy, r.push))::oid
                   AND l.objsubid = 2 AND l.pid = r.pid AND l.granted
                   AND l.database = (SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database()))
               THEN r.status ELSE 'interrupted' END AS status,
          r.phase, r.rows_read, r.rows_compared, r.inserted, r.updated, r.unchanged, r.deleted, r.sent, r.missing, r.rejected,
          r.conflicts, r.requests, r.throttles, r.time_waited, r.sqlstate, r.error
-  FROM dataverse.run_log AS r LEFT JOIN dataverse.copies AS c ON c.id = r.copy
+  FROM dataverse_private.run_log AS r LEFT JOIN dataverse_private.copies AS c ON c.id = r.copy
   WHERE (r.push IS NOT NULL OR c.id IS NOT NULL)
-    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse.role_or_superuser(r.role_oid) ELSE dataverse.copy_owner(c) END, 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
+    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse_private.role_or_superuser(r.role_oid) ELSE dataverse_private.copy_owner(c) END, 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.runs IS
   'a row for each run of dataverse.pull(), sync(), and push(): its results and its final status';
@@ -254,19 +254,19 @@ COMMENT ON VIEW dataverse.runs IS
 -- The number of changes in Dataverse that are not in the copy, counted by the
 -- service.  If it cannot be determined for any reason, the result is null: a view
 -- that shows problems must not fail for the same reason.
-CREATE FUNCTION dataverse.copy_lag(copy bigint)
+CREATE FUNCTION dataverse_private.copy_lag(copy bigint)
 RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  state dataverse.copies;
+  state dataverse_private.copies;
 BEGIN
-  state := dataverse.copy_get(copy);
+  state := dataverse_private.copy_get(copy);
   IF state.foreign_oid IS NULL OR state.phase = 'backfill' THEN
     RETURN NULL;
   END IF;
-  RETURN dataverse.copy_count_changes(state.foreign_oid, state.token,
+  RETURN dataverse_private.copy_count_changes(state.foreign_oid, state.token,
                                  CASE WHEN NOT state.tracked THEN state.marks[cardinality(state.marks)] END, 2000);
 EXCEPTION
   WHEN OTHERS THEN
@@ -274,19 +274,19 @@ EXCEPTION
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.copy_lag(bigint) IS
+COMMENT ON FUNCTION dataverse_private.copy_lag(bigint) IS
   'how many changes of rows in Dataverse a copy lacks; null if not known; for dataverse.sync_state';
 
 CREATE VIEW dataverse.sync_state WITH (security_barrier) AS
   SELECT c.foreign_table, c.target, c.phase,
          CASE WHEN c.tracked THEN 'change tracking' WHEN NOT c.tracked THEN 'versions' END AS method,
          c.token_at, c.compared_at, c.succeeded_at, pg_catalog.now() - c.succeeded_at AS age,
-         c.token_at + c.token_life AS token_expires_at, dataverse.copy_lag(c.id) AS lag, c.refused, c.unfed,
+         c.token_at + c.token_life AS token_expires_at, dataverse_private.copy_lag(c.id) AS lag, c.refused, c.unfed,
          l.status AS last_status, l.started_at AS last_started_at, l.error AS last_error
-  FROM dataverse.copies AS c LEFT JOIN LATERAL (
+  FROM dataverse_private.copies AS c LEFT JOIN LATERAL (
     SELECT r.status, r.started_at, r.error FROM dataverse.runs AS r
     WHERE r.target = c.target ORDER BY r.id DESC LIMIT 1) AS l ON true
-  WHERE pg_catalog.pg_has_role(dataverse.copy_owner(c), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
+  WHERE pg_catalog.pg_has_role(dataverse_private.copy_owner(c), 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE');
 
 COMMENT ON VIEW dataverse.sync_state IS
   'a row for each copy: its state, when it was last in step, and how its last run ended';

@@ -1,10 +1,15 @@
--- Both schemas of the extension (the other one is in owner.sql) are its members, so that
--- DROP EXTENSION drops them.  Neither may exist before: code that other roles had put
+-- The schemas of the extension (the third one is in owner.sql) are its members, so that
+-- DROP EXTENSION drops them.  None may exist before: code that other roles had put
 -- into it would run with the rights of the extension's users.
 CREATE SCHEMA dataverse;
 
 COMMENT ON SCHEMA dataverse IS
   'views, functions, and procedures of dataverse_fdw';
+
+CREATE SCHEMA dataverse_private;
+
+COMMENT ON SCHEMA dataverse_private IS
+  'the state of copies and pushes, and the steps of their runs; not to be used by anything else';
 
 -- Every name is qualified, because some (version) also exist in pg_catalog,
 -- which comes first in every search path.

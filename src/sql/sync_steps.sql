@@ -12,7 +12,7 @@
 -- then the log is read.  Earlier changes of the row are in the log by then; later
 -- ones change the merged row.
 
-CREATE FUNCTION dataverse.sync_check(conflict text, column_conflicts jsonb, strict boolean)
+CREATE FUNCTION dataverse_private.sync_check(conflict text, column_conflicts jsonb, strict boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -22,28 +22,28 @@ DECLARE
   name text;
   policy text;
 BEGIN
-  PERFORM dataverse.check_session('tables cannot be synced');
-  PERFORM dataverse.check_choice('argument "conflict"', conflict, VARIADIC policies);
-  PERFORM dataverse.check_boolean('strict', strict);
+  PERFORM dataverse_private.check_session('tables cannot be synced');
+  PERFORM dataverse_private.check_choice('argument "conflict"', conflict, VARIADIC policies);
+  PERFORM dataverse_private.check_boolean('strict', strict);
   IF jsonb_typeof(column_conflicts) <> 'object' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = '"column_conflicts" is not an object',
       hint = 'Give the value for each column, as in {"creditlimit": "service"}.';
   END IF;
   FOR name, policy IN SELECT * FROM jsonb_each_text(column_conflicts) LOOP
-    PERFORM dataverse.check_choice(format('column "%s" in "column_conflicts"', name), policy, VARIADIC policies);
+    PERFORM dataverse_private.check_choice(format('column "%s" in "column_conflicts"', name), policy, VARIADIC policies);
   END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_check(text, jsonb, boolean) IS
+COMMENT ON FUNCTION dataverse_private.sync_check(text, jsonb, boolean) IS
   'raises an error for invalid arguments of dataverse.sync()';
 
 -- Returns the statements of a run, and the information about columns that it
--- needs.  "plan" is the result of dataverse.pull_prepare().  Statements that can
+-- needs.  "plan" is the result of dataverse_private.pull_prepare().  Statements that can
 -- fire triggers run with the caller's search path, so every name in them is
 -- qualified.
-CREATE FUNCTION dataverse.sync_prepare(
+CREATE FUNCTION dataverse_private.sync_prepare(
   foreign_table regclass, target regclass, plan jsonb, conflict text, column_conflicts jsonb, strict boolean)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -70,12 +70,12 @@ BEGIN
       errcode = 'undefined_column',
       message = 'the versions of its rows are not copied',
       detail = 'Versions show which rows have changed on both sides.',
-      hint = CASE WHEN (SELECT i.version_column FROM dataverse.pull_info(foreign_table) AS i) IS NULL
+      hint = CASE WHEN (SELECT i.version_column FROM dataverse_private.pull_info(foreign_table) AS i) IS NULL
         THEN format('The foreign table lacks them.  Add the column: ALTER FOREIGN TABLE %s ADD COLUMN versionnumber bigint OPTIONS (readonly ''true'');',
                     foreign_table)
         ELSE 'Copy the column "versionnumber" as well; the local column must have type bigint.' END;
   END IF;
-  IF NOT (SELECT w.on_insert FROM dataverse.writable_columns(foreign_table) AS w WHERE quote_ident(w.name) = id) THEN
+  IF NOT (SELECT w.on_insert FROM dataverse_private.writable_columns(foreign_table) AS w WHERE quote_ident(w.name) = id) THEN
     RAISE EXCEPTION USING
       errcode = 'feature_not_supported',
       message = format('foreign table %s cannot be kept in step both ways', foreign_table),
@@ -101,7 +101,7 @@ BEGIN
          array_agg(w.name) FILTER (WHERE NOT w.nullable),
          jsonb_object_agg(w.name, w.partner) FILTER (WHERE w.partner = ANY (columns))
   INTO on_insert, on_update, create_only, not_null, partners
-  FROM dataverse.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
+  FROM dataverse_private.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
 
   -- Dataverse stores empty texts and lists as nulls, lists in an order of its own, and no fractions of seconds
   SELECT string_agg(format('CASE WHEN %s AND (p.operation <> ''I'' OR i.%I IS NOT NULL) THEN %L END', replace(n.unequal, '<alias>', 'i'), c, c), ', '),
@@ -109,7 +109,7 @@ BEGIN
   INTO differs, same
   FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid
     LEFT JOIN pg_attribute AS l ON l.attrelid = target AND l.attname = c,
-    LATERAL (SELECT CASE WHEN dataverse.pull_base_type(l.atttypid) = 'bpchar'::regtype THEN 'nullif(rtrim(%s.%I), '''' COLLATE "C")'
+    LATERAL (SELECT CASE WHEN dataverse_private.pull_base_type(l.atttypid) = 'bpchar'::regtype THEN 'nullif(rtrim(%s.%I), '''' COLLATE "C")'
                          WHEN t.typcategory = 'A' THEN '(SELECT array_agg(DISTINCT e) FROM unnest(%s.%I) AS e)'
                          WHEN t.oid IN ('text'::regtype, 'varchar'::regtype) THEN 'nullif(%s.%I, '''' COLLATE "C")'
                          WHEN t.oid IN ('timestamptz'::regtype, 'timestamp'::regtype) THEN 'date_trunc(''second'', %s.%I)'
@@ -118,7 +118,7 @@ BEGIN
                            format(f.form, 'r', c), format(f.form, '<alias>', c))) AS n (unequal);
 
   images := format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
-                   (SELECT string_agg(format(CASE dataverse.pull_base_type(a.atttypid)
+                   (SELECT string_agg(format(CASE dataverse_private.pull_base_type(a.atttypid)
                                              WHEN 'bpchar'::regtype THEN 'CAST(t.%1$I AS pg_catalog.text) AS %1$I'
                                              WHEN 'money'::regtype THEN 'pg_catalog.trim_scale(CAST(t.%1$I AS pg_catalog.numeric)) AS %1$I'
                                              ELSE 't.%I' END, c), ', ')
@@ -195,28 +195,28 @@ BEGIN
     'fits', CASE WHEN other_types THEN format('SELECT count(i.*) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table) END,
     'types', (SELECT jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) FROM pg_attribute AS a
               WHERE a.attrelid = foreign_table AND a.attname = ANY (columns)),
-    'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM (SELECT * FROM dataverse.page_rows(NULL::%2$s)'
-                   ' UNION ALL SELECT * FROM dataverse.page_left_out(NULL::%2$s)) AS f)'
-                   ' SELECT ROW(p.*)::dataverse.pending AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r.*) END AS theirs,'
+    'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM (SELECT * FROM dataverse_private.page_rows(NULL::%2$s)'
+                   ' UNION ALL SELECT * FROM dataverse_private.page_left_out(NULL::%2$s)) AS f)'
+                   ' SELECT ROW(p.*)::dataverse_private.pending AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r.*) END AS theirs,'
                    ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs, array_remove(ARRAY[%6$s]::text[], NULL) AS same'
                    ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i,'
                    ' LATERAL jsonb_populate_record(NULL::%2$s, p.was) AS w',
                    (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs, same),
     -- a column may now have another type than when its value was noted
     'seen_fits', format('SELECT count(w.*) FROM unnest($1) AS p, LATERAL jsonb_populate_record(NULL::%s, p.was) AS w', foreign_table),
-    'absent', format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
+    'absent', format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse_private.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
                      foreign_table, id),
     'land_part', format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
                         replace(target::text, '%', '%%'), replace(source, '%', '%%'), replace(id, '%', '%%')));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_prepare(regclass, regclass, jsonb, text, jsonb, boolean) IS
+COMMENT ON FUNCTION dataverse_private.sync_prepare(regclass, regclass, jsonb, text, jsonb, boolean) IS
   'the statements of a run of dataverse.sync()';
 
 -- Takes local changes from the log.  Rows that are hidden by row security would
 -- look like deleted ones.
-CREATE FUNCTION dataverse.sync_take(copy bigint, plan jsonb)
+CREATE FUNCTION dataverse_private.sync_take(copy bigint, plan jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -228,21 +228,21 @@ DECLARE
 BEGIN
   -- before anything of the copy is locked, as in dataverse.untrack()
   EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', plan ->> 'target');
-  IF dataverse.pending_take(copy, ARRAY(SELECT c FROM jsonb_array_elements_text(plan -> 'columns') AS c
+  IF dataverse_private.pending_take(copy, ARRAY(SELECT c FROM jsonb_array_elements_text(plan -> 'columns') AS c
                                         WHERE c NOT IN (plan ->> 'id_column', plan ->> 'version_column'))) THEN
     EXECUTE plan ->> 'existing' USING copy INTO existing;
-    PERFORM dataverse.pending_place(copy, coalesce(existing, '{}'));
+    PERFORM dataverse_private.pending_place(copy, coalesce(existing, '{}'));
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_take(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_take(bigint, jsonb) IS
   'takes local changes from the log; for dataverse.sync()';
 
 -- Puts the rows of the page into the table as the service has them, and removes those
 -- that it does not have.  Rows that were changed locally since are left alone and
 -- returned.
-CREATE FUNCTION dataverse.sync_land(copy bigint, plan jsonb, path text, ids uuid[])
+CREATE FUNCTION dataverse_private.sync_land(copy bigint, plan jsonb, path text, ids uuid[])
 RETURNS TABLE (id uuid, columns text[], whole boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -252,21 +252,21 @@ DECLARE
   absent uuid[];
 BEGIN
   EXECUTE plan ->> 'absent' USING ids INTO absent;
-  PERFORM dataverse.page_delete(absent);
+  PERFORM dataverse_private.page_delete(absent);
   -- for the triggers of the table
   PERFORM set_config('TimeZone', plan ->> 'timezone', true);
-  PERFORM dataverse.pull_merge(copy, plan, path, 'land');
+  PERFORM dataverse_private.pull_merge(copy, plan, path, 'land');
   SET LOCAL timezone = 'UTC';
-  RETURN QUERY SELECT d.id, d.columns, d.whole FROM dataverse.pending_dirty(copy, ids) AS d;
+  RETURN QUERY SELECT d.id, d.columns, d.whole FROM dataverse_private.pending_dirty(copy, ids) AS d;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_land(bigint, jsonb, text, uuid[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_land(bigint, jsonb, text, uuid[]) IS
   'merges rows that were read back; for dataverse.sync()';
 
 -- Copies single columns into rows that stay pending.  Returns the rows that
 -- were changed locally since, which are left alone.
-CREATE FUNCTION dataverse.sync_land_part(copy bigint, plan jsonb, path text, ids uuid[], rows jsonb[], parts jsonb[])
+CREATE FUNCTION dataverse_private.sync_land_part(copy bigint, plan jsonb, path text, ids uuid[], rows jsonb[], parts jsonb[])
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -278,9 +278,9 @@ DECLARE
   part record;
   statement text;
 BEGIN
-  PERFORM dataverse.pull_check_target(copy, plan);
+  PERFORM dataverse_private.pull_check_target(copy, plan);
   EXECUTE plan ->> 'lock' USING ids;
-  dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
+  dirty := ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d);
   FOR part IN
     SELECT u.c AS names, array_agg(u.r) AS rows FROM unnest(ids, rows, parts) AS u (i, r, c) WHERE u.i <> ALL (dirty) GROUP BY u.c
   LOOP
@@ -298,14 +298,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_land_part(bigint, jsonb, text, uuid[], jsonb[], jsonb[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_land_part(bigint, jsonb, text, uuid[], jsonb[], jsonb[]) IS
   'takes single columns of rows that were read back; for dataverse.sync()';
 
 -- Files rows with changes of columns that are no longer copied, and returns the
 -- others: such a change can neither be sent nor compared, and a run must not
 -- decide to forget it.  These rows are marked as if the service had news of them,
 -- so that they are examined at once.
-CREATE FUNCTION dataverse.sync_file_uncopied(copy bigint, plan jsonb, INOUT rows dataverse.pending[], OUT filed bigint)
+CREATE FUNCTION dataverse_private.sync_file_uncopied(copy bigint, plan jsonb, INOUT rows dataverse_private.pending[], OUT filed bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -328,7 +328,7 @@ BEGIN
   IF found_ids IS NULL THEN
     RETURN;
   END IF;
-  PERFORM dataverse.pending_set(copy, ARRAY(
+  PERFORM dataverse_private.pending_set(copy, ARRAY(
     SELECT n.change || jsonb_build_object(
       'state', 'filed', 'kind', 'refused', 'columns', r.columns || r.held, 'held', '{}'::text[], 'theirs', NULL, 'seen', NULL,
       'image', NULL, 'touched', true, 'sqlstate', '42703', 'found_at', clock_timestamp(),
@@ -339,12 +339,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_file_uncopied(bigint, jsonb, dataverse.pending[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_file_uncopied(bigint, jsonb, dataverse_private.pending[]) IS
   'files rows with changes of columns that are no longer copied; for dataverse.sync()';
 
 -- Chooses the rows that are sent next, and notes them with all values that the
 -- service should have afterwards.
-CREATE FUNCTION dataverse.sync_stage(copy bigint, plan jsonb, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
+CREATE FUNCTION dataverse_private.sync_stage(copy bigint, plan jsonb, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -355,7 +355,7 @@ SET extra_float_digits = 1
 AS $$
 DECLARE
   chunk CONSTANT bigint := 5000;
-  rows dataverse.pending[] := dataverse.pending_next(copy, '{new}', chunk);
+  rows dataverse_private.pending[] := dataverse_private.pending_next(copy, '{new}', chunk);
   ids uuid[];
   fits boolean := true;
   noted record;
@@ -366,16 +366,16 @@ BEGIN
   chosen := cardinality(rows);
   staged := 0;
   unwritable := 0;
-  SELECT f.rows, f.filed INTO rows, refused FROM dataverse.sync_file_uncopied(copy, plan, rows) AS f;
+  SELECT f.rows, f.filed INTO rows, refused FROM dataverse_private.sync_file_uncopied(copy, plan, rows) AS f;
   IF rows = '{}' THEN
     RETURN;
   END IF;
   ids := ARRAY(SELECT p.id FROM unnest(rows) AS p);
   EXECUTE plan ->> 'lock' USING ids;
-  EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d) INTO STRICT noted;
+  EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d) INTO STRICT noted;
   unwritable := noted.unwritable;
   staged := cardinality(array_positions(noted.states, 'sending'));
-  PERFORM dataverse.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.held, noted.images);
+  PERFORM dataverse_private.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.held, noted.images);
   -- values that cannot be converted to the types of the foreign table
   IF plan ->> 'fits' IS NOT NULL THEN
     BEGIN
@@ -398,18 +398,18 @@ BEGIN
         refused := refused + 1;
       END;
     END LOOP;
-    PERFORM dataverse.pending_set(copy, misfits);
+    PERFORM dataverse_private.pending_set(copy, misfits);
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_stage(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_stage(bigint, jsonb) IS
   'records which rows will be sent; for dataverse.sync()';
 
 -- Writes the rows that are noted, with a statement for each operation and set of
 -- columns.  Rows with another version in Dataverse are left alone by the
 -- statement itself, and are found when all rows are read back.
-CREATE FUNCTION dataverse.sync_send(copy bigint, plan jsonb, rows dataverse.pending[], OUT written uuid[], OUT refused jsonb)
+CREATE FUNCTION dataverse_private.sync_send(copy bigint, plan jsonb, rows dataverse_private.pending[], OUT written uuid[], OUT refused jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.run_settings = ''
@@ -424,7 +424,7 @@ DECLARE
   source CONSTANT text := plan ->> 'source';
   id CONSTANT text := quote_ident(plan ->> 'id_column');
   version CONSTANT text := quote_ident(plan ->> 'version_column');
-  last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse.own_rejects AS r);
+  last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse_private.own_rejects AS r);
   part record;
   input text;
   statement text;
@@ -433,7 +433,7 @@ DECLARE
 BEGIN
   written := '{}';
   refused := '{}';
-  PERFORM dataverse.hold(source, (plan ->> 'foreign_table')::oid);
+  PERFORM dataverse_private.hold(source, (plan ->> 'foreign_table')::oid);
   FOR part IN
     SELECT p.operation, p.columns, array_agg(p.id ORDER BY p.id) AS ids, array_agg(p.against ORDER BY p.id) AS versions,
            array_agg(p.image ORDER BY p.id) AS images
@@ -453,7 +453,7 @@ BEGIN
       ELSE format('DELETE FROM ONLY %1$s AS f USING unnest($1, $2) AS p (id, version)'
                   ' WHERE f.%2$s = ANY ($1) AND f.%2$s = p.id AND f.%3$s = p.version AND $3 IS NOT NULL', source, id, version) END;
     CONTINUE WHEN part.operation = 'U' AND part.columns = '{}';
-    PERFORM set_config('dataverse_fdw.run_settings', dataverse.run_settings((plan ->> 'foreign_table')::oid, jsonb_build_object(
+    PERFORM set_config('dataverse_fdw.run_settings', dataverse_private.run_settings((plan ->> 'foreign_table')::oid, jsonb_build_object(
       'on_error', 'continue', 'insert_mode', 'create',
       'match_version', CASE WHEN NOT (plan ->> 'strict')::boolean THEN '' WHEN part.operation = 'I' THEN 'off' ELSE 'on' END)), true);
     EXECUTE format('WITH w AS (%s RETURNING f.%s AS id) SELECT array_agg(w.id) FROM w', statement, id)
@@ -462,21 +462,21 @@ BEGIN
   END LOOP;
   -- the entries filed among the rejects belong to the pending row; any role may lock
   -- dataverse.rejects
-  filed := ARRAY(SELECT o.id FROM dataverse.own_rejects AS o
+  filed := ARRAY(SELECT o.id FROM dataverse_private.own_rejects AS o
                  WHERE o.id > last_reject AND o.pid = pg_backend_pid() AND o.row_id IN (SELECT p.id FROM unnest(rows) AS p));
   IF filed <> '{}' THEN
-    refused := (SELECT jsonb_object_agg(r.row_id, jsonb_build_array(r.sqlstate, r.message)) FROM dataverse.visible_rejects AS r WHERE r.id = ANY (filed));
+    refused := (SELECT jsonb_object_agg(r.row_id, jsonb_build_array(r.sqlstate, r.message)) FROM dataverse_private.visible_rejects AS r WHERE r.id = ANY (filed));
     -- deletes them (rule delete_retried)
-    UPDATE dataverse.own_rejects AS o SET attempts = o.attempts WHERE o.id = ANY (filed);
+    UPDATE dataverse_private.own_rejects AS o SET attempts = o.attempts WHERE o.id = ANY (filed);
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_send(bigint, jsonb, dataverse.pending[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_send(bigint, jsonb, dataverse_private.pending[]) IS
   'writes rows in Dataverse; for dataverse.sync()';
 
 -- Returns how to treat columns in conflict: by a decision, or as the call says.
-CREATE FUNCTION dataverse.sync_policy(plan jsonb, decision text, columns text[], policy text)
+CREATE FUNCTION dataverse_private.sync_policy(plan jsonb, decision text, columns text[], policy text)
 RETURNS text[]
 LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -484,7 +484,7 @@ AS $$
   SELECT ARRAY(SELECT c FROM unnest($3) AS c WHERE coalesce($2, $1 -> 'column_conflicts' ->> c, $1 ->> 'conflict') = $4)
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_policy(jsonb, text, text[], text) IS
+COMMENT ON FUNCTION dataverse_private.sync_policy(jsonb, text, text[], text) IS
   'the columns to which a policy applies; for dataverse.sync()';
 
 -- Decides about a pending row, given the row of the service.  Returns the values to
@@ -492,8 +492,8 @@ COMMENT ON FUNCTION dataverse.sync_policy(jsonb, text, text[], text) IS
 -- "differs" are the columns in which it differs from ours, "same" the edited ones in
 -- which it still has the value last seen.  "part" are columns to be taken from it
 -- while the rest stays pending.
-CREATE FUNCTION dataverse.sync_judge(
-  plan jsonb, p dataverse.pending, theirs jsonb, version bigint, differs text[], same text[], written boolean, refusal jsonb,
+CREATE FUNCTION dataverse_private.sync_judge(
+  plan jsonb, p dataverse_private.pending, theirs jsonb, version bigint, differs text[], same text[], written boolean, refusal jsonb,
   OUT change jsonb, OUT part text[])
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -601,9 +601,9 @@ BEGIN
       change := again;
       RETURN;
     END IF;
-    IF dataverse.sync_policy(plan, decision, edited, 'skip') <> '{}' THEN
+    IF dataverse_private.sync_policy(plan, decision, edited, 'skip') <> '{}' THEN
       change := file || jsonb_build_object('kind', 'deleted there', 'columns', edited);
-    ELSIF dataverse.sync_policy(plan, decision, edited, 'local') <> '{}' THEN
+    ELSIF dataverse_private.sync_policy(plan, decision, edited, 'local') <> '{}' THEN
       change := again || jsonb_build_object('operation', 'I', 'against', NULL, 'held', '{}'::text[]);
     END IF;
     RETURN;
@@ -626,9 +626,9 @@ BEGIN
   alone := ARRAY(SELECT c FROM unnest(columns) AS c
                  WHERE decision IS NULL AND c = ANY (same) AND coalesce(partners ->> c = ANY (same) OR NOT p.was ? (partners ->> c), true));
   columns := ARRAY(SELECT c FROM unnest(columns) AS c WHERE c <> ALL (alone));
-  service := dataverse.sync_policy(plan, decision, columns, 'service');
-  local := alone || dataverse.sync_policy(plan, decision, columns, 'local');
-  skip := dataverse.sync_policy(plan, decision, columns, 'skip');
+  service := dataverse_private.sync_policy(plan, decision, columns, 'service');
+  local := alone || dataverse_private.sync_policy(plan, decision, columns, 'local');
+  skip := dataverse_private.sync_policy(plan, decision, columns, 'skip');
   IF skip = '{}' AND local = '{}' THEN
     RETURN;
   END IF;
@@ -646,14 +646,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_judge(jsonb, dataverse.pending, jsonb, bigint, text[], text[], boolean, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_judge(jsonb, dataverse_private.pending, jsonb, bigint, text[], text[], boolean, jsonb) IS
   'decides how to proceed with a pending row; for dataverse.sync()';
 
 -- Rows that exist but are missing from the page stay as they are and pending:
 -- without the row of the service, nothing can be decided.  Returns the other rows,
 -- and which of all rows are known to have been written.
-CREATE FUNCTION dataverse.sync_hide(
-  copy bigint, plan jsonb, INOUT rows dataverse.pending[], INOUT written uuid[], refusals jsonb)
+CREATE FUNCTION dataverse_private.sync_hide(
+  copy bigint, plan jsonb, INOUT rows dataverse_private.pending[], INOUT written uuid[], refusals jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -672,7 +672,7 @@ BEGIN
   END IF;
   -- a row that was just written exists, unless it has been deleted since
   sent := ARRAY(SELECT a FROM unnest(absent) AS a JOIN unnest(written) AS w ON w = a ORDER BY 1);
-  hidden := dataverse.pull_hidden(plan, sent, greatest(cardinality(sent), 1)) || dataverse.pull_hidden(
+  hidden := dataverse_private.pull_hidden(plan, sent, greatest(cardinality(sent), 1)) || dataverse_private.pull_hidden(
     plan, ARRAY(SELECT a FROM unnest(absent) AS a EXCEPT SELECT s FROM unnest(sent) AS s ORDER BY 1), samples);
   IF hidden = '{}' THEN
     RETURN;
@@ -680,20 +680,20 @@ BEGIN
   -- the user that may not read them is set aside now; another one may
   EXECUTE plan ->> 'read' USING hidden;
   EXECUTE plan ->> 'absent' USING hidden INTO hidden;
-  PERFORM dataverse.pending_set(copy, ARRAY(
+  PERFORM dataverse_private.pending_set(copy, ARRAY(
     SELECT jsonb_build_object('id', h, 'tries', 9, 'arrived', EXISTS (SELECT FROM unnest(sent) AS s WHERE s = h)) FROM unnest(hidden) AS h));
   rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE NOT EXISTS (SELECT FROM unnest(hidden) AS h WHERE h = r.id));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_hide(bigint, jsonb, dataverse.pending[], uuid[], jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_hide(bigint, jsonb, dataverse_private.pending[], uuid[], jsonb) IS
   'omits rows that exist but cannot be read; for dataverse.sync()';
 
 -- Reads rows from the service into the page, and settles their pending changes.
 -- Rows that were written, and those of which only the row of the service is wanted,
 -- need no decision.
-CREATE FUNCTION dataverse.sync_settle(
-  copy bigint, plan jsonb, path text, rows dataverse.pending[], written uuid[], refusals jsonb, OUT refused bigint, OUT ignored bigint)
+CREATE FUNCTION dataverse_private.sync_settle(
+  copy bigint, plan jsonb, path text, rows dataverse_private.pending[], written uuid[], refusals jsonb, OUT refused bigint, OUT ignored bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -702,7 +702,7 @@ AS $$
 DECLARE
   hiding record;
   was_written jsonb;
-  unclear dataverse.pending[];
+  unclear dataverse_private.pending[];
   read record;
   judged record;
   changes jsonb[] := '{}';
@@ -712,15 +712,15 @@ DECLARE
   part_rows jsonb[] := '{}';
   parts jsonb[] := '{}';
   part_changes jsonb[] := '{}';
-  p dataverse.pending;
+  p dataverse_private.pending;
   dirty_ids uuid[] := '{}';
   dirty jsonb := '{}';
 BEGIN
   refused := 0;
   ignored := 0;
-  PERFORM dataverse.page_start((plan ->> 'foreign_table')::oid);
+  PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
   EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
-  hiding := dataverse.sync_hide(copy, plan, rows, written, refusals);
+  hiding := dataverse_private.sync_hide(copy, plan, rows, written, refusals);
   rows := hiding.rows;
   written := hiding.written;
   -- before anything of the copy is locked, as in dataverse.untrack()
@@ -738,7 +738,7 @@ BEGIN
     END;
     FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
       p := read.pending;
-      judged := dataverse.sync_judge(plan, p, read.theirs, read.version, read.differs, read.same, was_written ? p.id::text, refusals -> p.id::text);
+      judged := dataverse_private.sync_judge(plan, p, read.theirs, read.version, read.differs, read.same, was_written ? p.id::text, refusals -> p.id::text);
       IF judged.change = '{}' THEN
         ids := ids || p.id;
         ignored := ignored + (p.operation = 'U' AND p.state = 'sending' AND EXISTS (
@@ -752,7 +752,7 @@ BEGIN
         END IF;
         -- each has whole rows, and appending copies the array
         IF cardinality(changes) >= 64 THEN
-          PERFORM dataverse.pending_set(copy, changes);
+          PERFORM dataverse_private.pending_set(copy, changes);
           changes := '{}';
         END IF;
         refused := refused + (refusals ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
@@ -763,11 +763,11 @@ BEGIN
         END IF;
       END IF;
     END LOOP;
-    PERFORM dataverse.page_leave_out(kept);
+    PERFORM dataverse_private.page_leave_out(kept);
   END IF;
   IF ids <> '{}' THEN
     SELECT coalesce(array_agg(d.id), '{}'), coalesce(jsonb_object_agg(d.id, to_jsonb(d)), '{}') INTO dirty_ids, dirty
-    FROM dataverse.sync_land(copy, plan, path, ids) AS d;
+    FROM dataverse_private.sync_land(copy, plan, path, ids) AS d;
     -- later local changes are based on the row that the service has now, if
     -- only we have changed that
     IF dirty_ids <> '{}' THEN
@@ -782,29 +782,29 @@ BEGIN
                        THEN read.version ELSE p.base END);
       END LOOP;
     END IF;
-    PERFORM dataverse.pending_drop(copy, ARRAY(
+    PERFORM dataverse_private.pending_drop(copy, ARRAY(
       SELECT s FROM unnest(ids) AS s WHERE NOT EXISTS (SELECT FROM unnest(dirty_ids) AS d WHERE d = s)));
   END IF;
   IF part_ids <> '{}' THEN
     -- rows with later local changes are examined again as a whole
-    dirty_ids := dataverse.sync_land_part(copy, plan, path, part_ids, part_rows, parts);
+    dirty_ids := dataverse_private.sync_land_part(copy, plan, path, part_ids, part_rows, parts);
     changes := changes || ARRAY(SELECT c FROM unnest(part_changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
       || ARRAY(SELECT jsonb_build_object('id', d, 'state', 'taken', 'image', NULL, 'decision', NULL) FROM unnest(dirty_ids) AS d);
   END IF;
   IF changes <> '{}' THEN
-    PERFORM dataverse.pending_set(copy, changes);
+    PERFORM dataverse_private.pending_set(copy, changes);
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_settle(bigint, jsonb, text, dataverse.pending[], uuid[], jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_settle(bigint, jsonb, text, dataverse_private.pending[], uuid[], jsonb) IS
   'compares pending rows with those of the service, and counts those refused and those ignored in part; for dataverse.sync()';
 
 -- Returns filed rows with their current local values.  Values that cannot be
 -- converted to the types of the foreign table cannot be compared either, so the
 -- row has no image.
-CREATE FUNCTION dataverse.sync_images(plan jsonb, rows dataverse.pending[])
-RETURNS dataverse.pending[]
+CREATE FUNCTION dataverse_private.sync_images(plan jsonb, rows dataverse_private.pending[])
+RETURNS dataverse_private.pending[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -814,7 +814,7 @@ AS $$
 DECLARE
   here_ids uuid[];
   here_rows jsonb[];
-  filled dataverse.pending[];
+  filled dataverse_private.pending[];
 BEGIN
   EXECUTE format('SELECT array_agg(x.id), array_agg(x.r) FROM (%s) AS x (id, r)', plan ->> 'images')
     USING ARRAY(SELECT r.id FROM unnest(rows) AS r) INTO here_ids, here_rows;
@@ -840,12 +840,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_images(jsonb, dataverse.pending[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_images(jsonb, dataverse_private.pending[]) IS
   'filed rows with their current values; for dataverse.sync()';
 
 -- One step of sending, which is then committed.  "next" is "send" if rows are
 -- noted to be sent in the next step, "more", or "done".
-CREATE FUNCTION dataverse.sync_step(
+CREATE FUNCTION dataverse_private.sync_step(
   run bigint, copy bigint, plan jsonb, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -861,7 +861,7 @@ SET jit = off
 AS $$
 DECLARE
   chunk CONSTANT bigint := 5000;
-  rows dataverse.pending[] := dataverse.pending_next(copy, '{sending}', chunk);
+  rows dataverse_private.pending[] := dataverse_private.pending_next(copy, '{sending}', chunk);
   ids uuid[];
   dirty uuid[];
   changes jsonb[];
@@ -869,52 +869,52 @@ DECLARE
   settled record;
   staged record;
 BEGIN
-  PERFORM dataverse.pull_check_source(plan);
+  PERFORM dataverse_private.pull_check_source(plan);
   sent := 0;
   unwritable := 0;
   refused := 0;
   next := 'more';
   IF rows <> '{}' THEN
     IF armed THEN
-      outcome := dataverse.sync_send(copy, plan, rows);
+      outcome := dataverse_private.sync_send(copy, plan, rows);
       sent := cardinality(outcome.written);
-      settled := dataverse.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
+      settled := dataverse_private.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
     ELSE
-      settled := dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+      settled := dataverse_private.sync_settle(copy, plan, path, rows, '{}', '{}');
       -- later changes of rows that may have been sent have waited for this
-      PERFORM dataverse.sync_take(copy, plan);
+      PERFORM dataverse_private.sync_take(copy, plan);
     END IF;
     refused := settled.refused;
     unwritable := settled.ignored;
-    PERFORM dataverse.run_add(run, 'send', jsonb_build_object('sent', sent, 'rejected', refused));
+    PERFORM dataverse_private.run_add(run, 'send', jsonb_build_object('sent', sent, 'rejected', refused));
     RETURN;
   END IF;
 
-  rows := dataverse.pending_next(copy, '{fetch}', chunk);
+  rows := dataverse_private.pending_next(copy, '{fetch}', chunk);
   IF rows <> '{}' THEN
-    PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+    PERFORM dataverse_private.sync_settle(copy, plan, path, rows, '{}', '{}');
     RETURN;
   END IF;
 
   -- filed rows that were decided, or that the service had news of
-  rows := dataverse.pending_next(copy, '{filed}', chunk);
+  rows := dataverse_private.pending_next(copy, '{filed}', chunk);
   IF rows <> '{}' THEN
     ids := ARRAY(SELECT r.id FROM unnest(rows) AS r);
-    dirty := ARRAY(SELECT d.id FROM dataverse.pending_dirty(copy, ids) AS d);
-    rows := dataverse.sync_images(plan, ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (dirty)));
-    PERFORM dataverse.sync_settle(copy, plan, path, rows, '{}', '{}');
+    dirty := ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d);
+    rows := dataverse_private.sync_images(plan, ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (dirty)));
+    PERFORM dataverse_private.sync_settle(copy, plan, path, rows, '{}', '{}');
     -- rows that have just been changed again are taken by the next run
-    PERFORM dataverse.pending_set(copy, ARRAY(SELECT jsonb_build_object('id', d, 'touched', false, 'decision', NULL) FROM unnest(dirty) AS d));
+    PERFORM dataverse_private.pending_set(copy, ARRAY(SELECT jsonb_build_object('id', d, 'touched', false, 'decision', NULL) FROM unnest(dirty) AS d));
     RETURN;
   END IF;
 
-  staged := dataverse.sync_stage(copy, plan);
+  staged := dataverse_private.sync_stage(copy, plan);
   unwritable := staged.unwritable;
   refused := staged.refused;
-  PERFORM dataverse.run_add(run, 'send', jsonb_build_object('rejected', refused));
+  PERFORM dataverse_private.run_add(run, 'send', jsonb_build_object('rejected', refused));
   next := CASE WHEN staged.staged > 0 THEN 'send' WHEN staged.chosen > 0 THEN 'more' ELSE 'done' END;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse.sync_step(bigint, bigint, jsonb, text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.sync_step(bigint, bigint, jsonb, text, boolean) IS
   'takes one step of sending, which dataverse.sync() then commits';

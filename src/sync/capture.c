@@ -341,7 +341,7 @@ check_trigger(const TriggerData *trigger)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-			 errmsg("trigger \"%s\" of table \"%s\" cannot call dataverse.capture()",
+			 errmsg("trigger \"%s\" of table \"%s\" cannot call dataverse_private.capture()",
 					trigger->tg_trigger->tgname, RelationGetRelationName(trigger->tg_relation)),
 			 errhint("Drop the trigger; dataverse.track() creates the triggers that are needed.")));
 }
@@ -380,7 +380,7 @@ dataverse_capture(PG_FUNCTION_ARGS)
 	if (!CALLED_AS_TRIGGER(fcinfo))
 		ereport(ERROR,
 				(errcode(ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED),
-				 errmsg("dataverse.capture() was not called as a trigger")));
+				 errmsg("dataverse_private.capture() was not called as a trigger")));
 	if (TRIGGER_FIRED_BY_TRUNCATE(trigger->tg_event))
 		refuse_truncate(trigger);
 	check_trigger(trigger);

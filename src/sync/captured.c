@@ -3,7 +3,7 @@
  *		Cached information about tables whose changes are captured.
  *
  * The trigger function trusts nothing that the creator of the trigger could
- * specify: the copy is the one in dataverse.copies whose target is the table, or
+ * specify: the copy is the one in dataverse_private.copies whose target is the table, or
  * one above it.  The owner of the copy may have written anything into its entry.
  *
  * SPDX-License-Identifier: PostgreSQL
@@ -33,7 +33,7 @@
 /* The most sets of changed columns that are remembered for a table. */
 #define MAX_SETS 1000
 
-/* The columns of dataverse.copies that are kept in dv_captured.stored. */
+/* The columns of dataverse_private.copies that are kept in dv_captured.stored. */
 static const char *const stored_names[] = {"id_column", "version_column", "columns"};
 
 enum
@@ -120,7 +120,7 @@ parents_of(Oid relid)
 }
 
 /*
- * Returns the entry in dataverse.copies of the copy with this target, or NULL if it is not
+ * Returns the entry in dataverse_private.copies of the copy with this target, or NULL if it is not
  * tracked.
  */
 static HeapTuple
@@ -163,7 +163,7 @@ find_copy(Relation copies, Oid index, Oid relid, Oid *target)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("changes of table \"%s\" cannot be captured, because it is not tracked",
 					get_rel_name(relid)),
-			 errdetail("The table has a trigger that calls dataverse.capture()."),
+			 errdetail("The table has a trigger that calls dataverse_private.capture()."),
 			 errhint("Call dataverse.track() for the copy that the table belongs to, or dataverse.untrack() for the table.")));
 }
 

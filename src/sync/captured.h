@@ -12,7 +12,7 @@
 #include "utils/hsearch.h"
 #include "utils/relcache.h"
 
-/* The values in a copy's entry in dataverse.copies, in the order of its columns in captured.c. */
+/* The values in a copy's entry in dataverse_private.copies, in the order of its columns in captured.c. */
 #define DV_CAPTURED_STORED 3
 
 /*

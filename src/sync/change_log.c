@@ -1,6 +1,6 @@
 /*
  * change_log.c
- *		The log of captured changes, dataverse.local_changes.
+ *		The log of captured changes, dataverse_private.local_changes.
  *
  * Roles that may write to a copy have no rights on the log, so rows are
  * inserted directly into the heap.  The log has no index and no constraints,

@@ -1,6 +1,6 @@
 /*
  * change_log.h
- *		The log of captured changes, dataverse.local_changes.
+ *		The log of captured changes, dataverse_private.local_changes.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -3,7 +3,7 @@
  *		The pages of a table one at a time, for dataverse.pull() and
  *		dataverse.changes().
  *
- * dataverse.read_page() reads the next page of all rows, of the changes since a
+ * dataverse_private.read_page() reads the next page of all rows, of the changes since a
  * token, or of the rows above a version.  It keeps the page until the next one is
  * read or the transaction ends, and returns how to continue: by a link, by a token,
  * or not at all.  SQL gets the page's rows and the ids of deleted ones from

@@ -3,7 +3,7 @@
  *		Tables that are written by name, with rights that other roles lack.
  *
  * The steps of a run, and dataverse.retry_rejects(), write to tables by name, often long
- * after these were checked.  dataverse.hold() locks such a table, and the name of its
+ * after these were checked.  dataverse_private.hold() locks such a table, and the name of its
  * schema, until the transaction ends.  It then makes sure that this is the intended table,
  * that statements will find it under its name, and that no role gains rights by code that
  * runs when it is written.

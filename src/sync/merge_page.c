@@ -2,12 +2,12 @@
  * merge_page.c
  *		The rows that dataverse.pull() is about to merge.
  *
- * A page contains the rows that dataverse.read_page() has read, or that SQL has
- * put into it with dataverse.page_add() and dataverse.page_delete().  SQL gets
- * the rows from dataverse.page_rows() and the ids of deleted ones from
- * dataverse.page_deletions(), as often as it needs them, and merges them as sets.
+ * A page contains the rows that dataverse_private.read_page() has read, or that SQL has
+ * put into it with dataverse_private.page_add() and dataverse_private.page_delete().  SQL gets
+ * the rows from dataverse_private.page_rows() and the ids of deleted ones from
+ * dataverse_private.page_deletions(), as often as it needs them, and merges them as sets.
  *
- * If the table of a copy refuses a set, SQL divides it: dataverse.page_window()
+ * If the table of a copy refuses a set, SQL divides it: dataverse_private.page_window()
  * selects the entries that these functions return from then on.  Entries keep the
  * place in which the service first named them.
  *

@@ -40,7 +40,7 @@
 DV_FUNCTION(dataverse_push);
 DV_FUNCTION(dataverse_forget_push);
 
-/* What dataverse.push_statements() returns, in this order; the flags are "t" or "f". */
+/* What dataverse_private.push_statements() returns, in this order; the flags are "t" or "f". */
 typedef enum plan_text
 {
 	SEND, SEND_THESE, SEND_RETURNING, ALL, FIRSTS, EXISTING, OURS, WITH_IDS, NUMBER_IDS, DUPLICATE, VERSION,
@@ -65,7 +65,7 @@ typedef struct push
 {
 	dv_run		run;
 	MemoryContext context;		/* lives as long as the run */
-	int64		id;				/* in dataverse.push_states */
+	int64		id;				/* in dataverse_private.push_states */
 	const char *query;
 	Oid			relid;			/* the foreign table */
 	const char *name;			/* of that table */
@@ -344,7 +344,7 @@ make_statements(push *p, Oid staging, const dv_push_state *state)
 	};
 	int			i;
 
-	execute("SELECT * FROM dataverse.push_statements($1, $2, $3, $4, $5, $6)", 6, types, values,
+	execute("SELECT * FROM dataverse_private.push_statements($1, $2, $3, $4, $5, $6)", 6, types, values,
 			state->version_before >= 0 ? NULL : "    n ");
 	for (i = 0; i < PLAN_TEXTS; i++)
 	{
@@ -360,7 +360,7 @@ source_address(const push *p)
 	Oid			type = REGCLASSOID;
 	Datum		table = ObjectIdGetDatum(p->relid);
 
-	execute("SELECT dataverse.pull_source_address($1)", 1, &type, &table, NULL);
+	execute("SELECT dataverse_private.pull_source_address($1)", 1, &type, &table, NULL);
 	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
@@ -378,7 +378,7 @@ create_table(const push *p, const char *name, dv_push_state *state)
 
 	dv_run_set("search_path", p->path);
 	execute("SELECT staging, fill, staging::pg_catalog.regclass::pg_catalog.oid"
-			" FROM dataverse.push_table($1, $2, $3, $4, $5, pg_catalog.current_schemas(false), $6)",
+			" FROM dataverse_private.push_table($1, $2, $3, $4, $5, pg_catalog.current_schemas(false), $6)",
 			6, types, values, NULL);
 	AtEOXact_GUC(true, level);
 	state->staging = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
@@ -729,7 +729,7 @@ cure_of(const push *p, int sqlstate)
 		CStringGetTextDatum(p->operation == UPSERT ? "insert" : operations[p->operation])
 	};
 
-	execute("SELECT dataverse.pull_cure($1, '', $2, ARRAY['SELECT', pg_catalog.upper($3)])", 3, types, values, NULL);
+	execute("SELECT dataverse_private.pull_cure($1, '', $2, ARRAY['SELECT', pg_catalog.upper($3)])", 3, types, values, NULL);
 	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
@@ -808,7 +808,7 @@ check_arguments(FunctionCallInfo fcinfo)
 		values[i] = PG_GETARG_DATUM(i);
 		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
 	}
-	execute("SELECT dataverse.push_check($2, $1, $3, coalesce($4, CASE WHEN $3 IS NULL THEN 'insert' ELSE 'upsert' END), $5, $6, $7, $8)",
+	execute("SELECT dataverse_private.push_check($2, $1, $3, coalesce($4, CASE WHEN $3 IS NULL THEN 'insert' ELSE 'upsert' END), $5, $6, $7, $8)",
 			8, types, values, nulls);
 }
 

@@ -41,7 +41,7 @@ typedef struct dv_run_kind
 struct dv_run
 {
 	const dv_run_kind *kind;
-	int64		id;				/* in dataverse.run_log */
+	int64		id;				/* in dataverse_private.run_log */
 	int			task;			/* that is carried out, or DV_RUN_END */
 	dv_run_counts counts;		/* of the current step */
 	dv_run_result *result;		/* once the run has ended */

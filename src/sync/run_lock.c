@@ -103,7 +103,7 @@ dv_run_lock_push_until_end(int64 push)
 }
 
 /*
- * dataverse.run_lock(class, key, wait) takes the lock with these two keys.
+ * dataverse_private.run_lock(class, key, wait) takes the lock with these two keys.
  * Returns false if another session has it and "wait" is false.
  */
 Datum

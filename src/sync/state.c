@@ -51,21 +51,21 @@ typedef struct statement
 
 /* roles and tables can be renamed, and a dump has names that others may have taken */
 static statement rename_role = {
-	.sql = "UPDATE dataverse.push_states AS p SET role = r.rolname"
+	.sql = "UPDATE dataverse_private.push_states AS p SET role = r.rolname"
 	" FROM pg_roles AS r WHERE r.oid = p.role_oid AND r.rolname <> p.role AND (p.role_oid = $1 OR p.role = $2)",
 	.nargs = 2, .types = {OIDOID, TEXTOID}
 };
 
 /* entries of other roles are skipped, because they may be locked for any time */
 static statement rename_table = {
-	.sql = "UPDATE dataverse.push_states AS p SET foreign_table = p.foreign_oid::regclass::text"
+	.sql = "UPDATE dataverse_private.push_states AS p SET foreign_table = p.foreign_oid::regclass::text"
 	" FROM pg_class AS c WHERE c.oid = p.foreign_oid AND p.role_oid = $1 AND p.foreign_table <> p.foreign_oid::regclass::text",
 	.nargs = 1, .types = {OIDOID}
 };
 
 /* a recreated table replaces one that is gone, but not one that has another name now */
 static statement find_push = {
-	.sql = "SELECT p.id FROM dataverse.push_states AS p"
+	.sql = "SELECT p.id FROM dataverse_private.push_states AS p"
 	" WHERE p.role_oid = $1"
 	"  AND (p.foreign_oid = $2"
 	"   OR p.foreign_table = $2::regclass::text AND NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = p.foreign_oid))"
@@ -76,30 +76,30 @@ static statement find_push = {
 
 /* those of a dropped role that had the same name */
 static statement delete_namesakes = {
-	.sql = "DELETE FROM dataverse.push_states AS p WHERE p.role = $2 AND p.role_oid <> $1",
+	.sql = "DELETE FROM dataverse_private.push_states AS p WHERE p.role = $2 AND p.role_oid <> $1",
 	.nargs = 2, .types = {OIDOID, TEXTOID}
 };
 
 static statement insert_push = {
-	.sql = "INSERT INTO dataverse.push_states (role, foreign_table, operation, key, query)"
+	.sql = "INSERT INTO dataverse_private.push_states (role, foreign_table, operation, key, query)"
 	" VALUES ($1, $2::regclass::text, $3, $4, $5) ON CONFLICT DO NOTHING RETURNING id",
 	.nargs = 5, .types = {TEXTOID, OIDOID, TEXTOID, TEXTARRAYOID, TEXTOID}
 };
 
 static statement adopt_table = {
-	.sql = "UPDATE dataverse.push_states AS p SET foreign_table = $2::regclass::text WHERE p.id = $1 AND p.foreign_oid IS DISTINCT FROM $2",
+	.sql = "UPDATE dataverse_private.push_states AS p SET foreign_table = $2::regclass::text WHERE p.id = $1 AND p.foreign_oid IS DISTINCT FROM $2",
 	.nargs = 2, .types = {INT8OID, OIDOID}
 };
 
 static statement get_push = {
 	.sql = "SELECT p.id, p.role_oid, p.foreign_table, p.opened_at, p.staging, p.staged_as, p.staged_at, p.source, p.version_before,"
 	"  p.rows, p.done, p.marked, p.sent, p.rejected"
-	" FROM dataverse.push_states AS p WHERE p.id = $1",
+	" FROM dataverse_private.push_states AS p WHERE p.id = $1",
 	.nargs = 1, .types = {INT8OID}
 };
 
 static statement put_push = {
-	.sql = "UPDATE dataverse.push_states AS p SET staging = $2, staged_as = $3, staged_at = $4, source = $5,"
+	.sql = "UPDATE dataverse_private.push_states AS p SET staging = $2, staged_as = $3, staged_at = $4, source = $5,"
 	"  version_before = nullif($6, -1), rows = $7, done = $8, marked = $9, sent = $10, rejected = $11"
 	" WHERE p.id = $1"
 	" RETURNING p.id",
@@ -107,34 +107,34 @@ static statement put_push = {
 };
 
 static statement delete_push = {
-	.sql = "DELETE FROM dataverse.push_states AS p WHERE p.id = $1",
+	.sql = "DELETE FROM dataverse_private.push_states AS p WHERE p.id = $1",
 	.nargs = 1, .types = {INT8OID}
 };
 
 static statement delete_old_runs = {
-	.sql = "DELETE FROM dataverse.run_log AS r"
+	.sql = "DELETE FROM dataverse_private.run_log AS r"
 	" WHERE r.push IS NOT NULL AND r.role_oid = $1 AND r.started_at < clock_timestamp() - interval '30 days'",
 	.nargs = 1, .types = {OIDOID}
 };
 
 static statement interrupt_runs = {
-	.sql = "UPDATE dataverse.run_log AS r"
+	.sql = "UPDATE dataverse_private.run_log AS r"
 	" SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'"
 	" WHERE r.push = $1 AND r.role_oid = $2 AND r.status = 'running'",
 	.nargs = 2, .types = {INT8OID, OIDOID}
 };
 
 static statement insert_run = {
-	.sql = "INSERT INTO dataverse.run_log (push, foreign_table, query, operation, role, status, ended_at, phase)"
+	.sql = "INSERT INTO dataverse_private.run_log (push, foreign_table, query, operation, role, status, ended_at, phase)"
 	" SELECT p.id, p.foreign_table, p.query, 'push', $2, CASE WHEN $3 IS NULL THEN 'skipped' ELSE 'running' END,"
 	"  CASE WHEN $3 IS NULL THEN clock_timestamp() END, $3"
-	" FROM dataverse.push_states AS p WHERE p.id = $1"
+	" FROM dataverse_private.push_states AS p WHERE p.id = $1"
 	" RETURNING id",
 	.nargs = 3, .types = {INT8OID, TEXTOID, TEXTOID}
 };
 
 static statement add_to_run = {
-	.sql = "UPDATE dataverse.run_log AS r SET phase = $2,"
+	.sql = "UPDATE dataverse_private.run_log AS r SET phase = $2,"
 	"  rows_read = r.rows_read + $3, sent = r.sent + $4, unchanged = r.unchanged + $5, missing = r.missing + $6,"
 	"  rejected = r.rejected + $7, requests = $8, throttles = $9, time_waited = make_interval(secs => $10 / 1e6)"
 	" WHERE r.id = $1 AND r.status = 'running'",
@@ -142,7 +142,7 @@ static statement add_to_run = {
 };
 
 static statement end_run = {
-	.sql = "UPDATE dataverse.run_log AS r SET status = CASE WHEN $2 IS NULL THEN 'succeeded' ELSE 'failed' END,"
+	.sql = "UPDATE dataverse_private.run_log AS r SET status = CASE WHEN $2 IS NULL THEN 'succeeded' ELSE 'failed' END,"
 	"  ended_at = clock_timestamp(), sqlstate = $2, error = $3,"
 	"  requests = $4, throttles = $5, time_waited = make_interval(secs => $6 / 1e6)"
 	" WHERE r.id = $1 AND r.status = 'running'"
@@ -153,13 +153,13 @@ static statement end_run = {
 
 static statement find_rejects = {
 	.sql = "SELECT count(*), array_agg(r.id ORDER BY r.id), array_agg(r.row_id ORDER BY r.id)"
-	" FROM dataverse.rejected_rows AS r"
+	" FROM dataverse_private.rejected_rows AS r"
 	" WHERE r.role_oid = $1 AND r.pid = pg_backend_pid() AND r.at >= $2 AND r.operation <> 'pull'",
 	.nargs = 2, .types = {OIDOID, TIMESTAMPTZOID}
 };
 
 static statement number_rejects = {
-	.sql = "UPDATE dataverse.rejected_rows AS r SET row_number = coalesce(u.n, r.row_number + $3)"
+	.sql = "UPDATE dataverse_private.rejected_rows AS r SET row_number = coalesce(u.n, r.row_number + $3)"
 	" FROM unnest($1, $2) AS u (id, n) WHERE r.id = u.id",
 	.nargs = 3, .types = {INT8ARRAYOID, INT8ARRAYOID, INT8OID}
 };
@@ -173,7 +173,7 @@ typedef struct row
 static Oid
 owner_of_tables(void)
 {
-	return dv_relation_owner(get_relname_relid("push_states", get_namespace_oid("dataverse", false)));
+	return dv_relation_owner(get_relname_relid("push_states", get_namespace_oid("dataverse_private", false)));
 }
 
 static void

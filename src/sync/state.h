@@ -10,7 +10,7 @@
 #include "datatype/timestamp.h"
 #include "utils/array.h"
 
-/* An unfinished push: a row of dataverse.push_states. */
+/* An unfinished push: a row of dataverse_private.push_states. */
 typedef struct dv_push_state
 {
 	int64		id;

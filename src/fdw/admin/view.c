@@ -222,7 +222,7 @@ sum_of(const uint64 *counts, int n)
 	return sum;
 }
 
-/* The columns of dataverse.pool_users(), in order. */
+/* The columns of dataverse_private.pool_users(), in order. */
 static bool
 fill_user(view_row *r, const void *item, int64 now)
 {
@@ -281,7 +281,7 @@ fill_user(view_row *r, const void *item, int64 now)
 	return true;
 }
 
-/* The columns of dataverse.throttle_events(), in order. */
+/* The columns of dataverse_private.throttle_events(), in order. */
 static bool
 fill_event(view_row *r, const void *item, int64 now)
 {
@@ -320,7 +320,7 @@ in_flight(const dv_progress_stats *stats)
 	}
 }
 
-/* The columns of dataverse.progress_rows(), in order. */
+/* The columns of dataverse_private.progress_rows(), in order. */
 static bool
 fill_progress(view_row *r, const void *item, int64 now)
 {

@@ -27,6 +27,7 @@
 #include "postgres.h"
 
 #include "catalog/dependency.h"
+#include "catalog/namespace.h"
 #include "catalog/pg_foreign_data_wrapper.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
@@ -382,7 +383,7 @@ find_table(const dv_relation *relation)
 {
 	ForeignDataWrapper *wrapper = GetForeignDataWrapper(GetForeignServer(relation->serverid)->fdwid);
 	Oid			extension = getExtensionOfObject(ForeignDataWrapperRelationId, wrapper->fdwid);
-	Oid			relid = get_relname_relid("rejected_rows", get_func_namespace(wrapper->fdwhandler));
+	Oid			relid = get_relname_relid("rejected_rows", get_namespace_oid("dataverse_private", true));
 
 	if (!OidIsValid(extension) || !OidIsValid(relid) ||
 		getExtensionOfObject(RelationRelationId, relid) != extension)

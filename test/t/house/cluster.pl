@@ -146,7 +146,7 @@ my $everything = q{
 	SELECT option FROM pg_user_mappings, unnest(umoptions) option ORDER BY 1;
 	SELECT option FROM pg_foreign_table, unnest(ftoptions) option ORDER BY 1;
 	SELECT attname, option FROM pg_attribute, unnest(attfdwoptions) option ORDER BY 1, 2;
-	SELECT nspname, nspacl FROM pg_namespace WHERE nspname = 'dataverse';
+	SELECT nspname, nspacl FROM pg_namespace WHERE nspname IN ('dataverse', 'dataverse_private');
 };
 my $before = $node->safe_psql('postgres', $everything);
 like($before, qr/^client_secret=it's "secret"$/m, 'the options are as set');

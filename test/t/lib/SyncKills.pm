@@ -113,12 +113,12 @@ sub install
 		DECLARE
 		  t regclass;
 		BEGIN
-		  FOR t IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'dataverse'::regnamespace AND c.relkind = 'r'
+		  FOR t IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'dataverse_private'::regnamespace AND c.relkind = 'r'
 		    AND NOT EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = c.oid AND g.tgname = 'gate_begun')
 		  LOOP
 		    EXECUTE format('CREATE TRIGGER gate_begun BEFORE INSERT OR UPDATE OR DELETE ON %s EXECUTE FUNCTION gate.pass(''begun'')', t);
 		  END LOOP;
-		  FOR t IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'dataverse'::regnamespace AND c.relkind = 'r'
+		  FOR t IN SELECT c.oid FROM pg_class AS c WHERE c.relnamespace = 'dataverse_private'::regnamespace AND c.relkind = 'r'
 		    AND c.relname NOT IN ('copy_ids', 'local_changes')
 		    AND NOT EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = c.oid AND g.tgname = 'gate_done')
 		  LOOP
@@ -329,7 +329,7 @@ sub note_pages
 sub end_life
 {
 	my ($self, $what) = @_;
-	my $phase = $self->sql(q{SELECT string_agg(phase || again::text || whole::text, ',' ORDER BY id) FROM dataverse.copies});
+	my $phase = $self->sql(q{SELECT string_agg(phase || again::text || whole::text, ',' ORDER BY id) FROM dataverse_private.copies});
 
 	$self->note_pages;
 	my $again = $self->{again} // 0;
@@ -364,8 +364,8 @@ sub progress
 	my ($self) = @_;
 	return $self->sql(
 		$self->{state}
-		  // q{SELECT (SELECT string_agg(concat_ws(' ', phase, link, token IS NULL, ids, again), ',' ORDER BY id) FROM dataverse.copies) || ' ' ||
-		              (SELECT sum(rows_read + rows_compared + inserted + updated + deleted) FROM dataverse.run_log)});
+		  // q{SELECT (SELECT string_agg(concat_ws(' ', phase, link, token IS NULL, ids, again), ',' ORDER BY id) FROM dataverse_private.copies) || ' ' ||
+		              (SELECT sum(rows_read + rows_compared + inserted + updated + deleted) FROM dataverse_private.run_log)});
 }
 
 # Returns the number of rows that dvsim has written since its last start.

@@ -128,7 +128,7 @@ my @tables = (
 my @reads = (
 	'EXPLAIN SELECT <C> FROM ct.t',
 	'ANALYZE ct.t',
-	q{SELECT dataverse.read_page('ct.t', NULL, NULL, NULL, NULL, false)},
+	q{SELECT dataverse_private.read_page('ct.t', NULL, NULL, NULL, NULL, false)},
 	'SELECT x FROM ct.t x WHERE <name> = <N>',
 	'SELECT x.* FROM ct.parent x WHERE <name> = <N>',
 	'SELECT a.<C> FROM ct.t a JOIN ct.t b USING (<name>) WHERE <name> = <N> LIMIT 1');

@@ -72,12 +72,12 @@ my $both = "CALL dataverse.sync('dv.contact', 'copies.contact', $columns)";
 	my ($mallory, $postgres) = (Session->new($node, user => 'mallory'), Session->new($node));
 
 	$crm->sql('GRANT CREATE ON SCHEMA copies TO mallory');
-	$mallory->query(q{SELECT dataverse.copy_lock(dataverse.copy_open('dv.contact', 'copies.contact'), true)});
+	$mallory->query(q{SELECT dataverse_private.copy_lock(dataverse_private.copy_open('dv.contact', 'copies.contact'), true)});
 	$postgres->start($all);
 	$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
 	$mallory->query("CREATE TABLE copies.contact ($table)");
 	$mallory->query('CREATE TRIGGER rise BEFORE INSERT ON copies.contact FOR EACH ROW EXECUTE FUNCTION mallory.rise_by_trigger()');
-	$mallory->query('SELECT dataverse.run_unlock()');
+	$mallory->query('SELECT dataverse_private.run_unlock()');
 	my $said = $postgres->finish;
 	refused_ok(join(' ', $said->{message}, map { $_->{message} } @{ $said->{notices} }), qr/copies\.contact: the table belongs to role "mallory"/,
 		'a table that appears while pull_all waits is checked once it is locked');
@@ -212,7 +212,7 @@ $crm->sql(q{SELECT dataverse.forget_copy('copies.c'); DROP TABLE copies.whole});
 # The owner of a table cannot add tables to it between the check and the write.
 $crm->sql("CREATE TABLE copies.whole ($table) PARTITION BY RANGE (contactid); CREATE TABLE copies.c ($table, CHECK (pg_read_file(lastname) IS NULL));
 	CREATE TABLE copies.plain ($table); ALTER TABLE copies.whole OWNER TO mallory; ALTER TABLE copies.c OWNER TO mallory; ALTER TABLE copies.plain OWNER TO mallory;
-	CREATE FUNCTION public.held(name text) RETURNS void LANGUAGE sql SET dataverse_fdw.guard = superusers AS 'SELECT dataverse.hold(\$1, \$1::regclass)'");
+	CREATE FUNCTION public.held(name text) RETURNS void LANGUAGE sql SET dataverse_fdw.guard = superusers AS 'SELECT dataverse_private.hold(\$1, \$1::regclass)'");
 for (['a partition', 'copies.whole', 'ALTER TABLE copies.whole ATTACH PARTITION copies.c DEFAULT'], [ 'a child', 'copies.plain', 'ALTER TABLE copies.c INHERIT copies.plain' ])
 {
 	my ($what, $name, $add) = @$_;
@@ -275,22 +275,22 @@ $crm->sql('CREATE ROLE outsider LOGIN; CREATE ROLE loader LOGIN; GRANT USAGE ON 
 {
 	my $nobody = Session->new($node, user => 'outsider');
 
-	for my $call (q{page_start('dv.task')}, q{read_page('dv.task', NULL, NULL, NULL, NULL, false)}, q{pull_info('dv.task')}, q{changes('dv.task')},
-		q{writable_columns('dv.task')}, q{copy_count_changes('dv.task', NULL, 0, 1000)}, q{hold('dv.task', 'dv.task'::regclass)}, q{row_count('dv.task')})
+	for my $call (q{dataverse_private.page_start('dv.task')}, q{dataverse_private.read_page('dv.task', NULL, NULL, NULL, NULL, false)}, q{dataverse_private.pull_info('dv.task')}, q{dataverse.changes('dv.task')},
+		q{dataverse_private.writable_columns('dv.task')}, q{dataverse_private.copy_count_changes('dv.task', NULL, 0, 1000)}, q{dataverse_private.hold('dv.task', 'dv.task'::regclass)}, q{dataverse.row_count('dv.task')})
 	{
 		$nobody->query('BEGIN');
-		is($nobody->try("SELECT * FROM dataverse.$call")->{sqlstate}, '42501', "a role without rights on a table is refused: $call");
+		is($nobody->try("SELECT * FROM $call")->{sqlstate}, '42501', "a role without rights on a table is refused: $call");
 		# locks of a refused call are released with the transaction
 		is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'dv.task'::regclass AND granted}), 0, '… and holds no lock');
 		$nobody->query('ROLLBACK');
 		$nobody->query('BEGIN');
 		$nobody->query('SAVEPOINT s');
-		$nobody->try("SELECT * FROM dataverse.$call");
+		$nobody->try("SELECT * FROM $call");
 		is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE relation = 'dv.task'::regclass AND granted}), 0, '… not even in a transaction that continues');
 		$nobody->query('ROLLBACK');
 	}
 	# the number of the next push
-	my $next = $crm->sql('SELECT last_value + 1 FROM dataverse.push_states_id_seq');
+	my $next = $crm->sql('SELECT last_value + 1 FROM dataverse_private.push_states_id_seq');
 	$nobody->query("SELECT dataverse.forget_push($next)");
 	like(said('postgres', q{SET statement_timeout = '20s'; CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')}), qr/1 row sent/,
 		'no role can lock the push of another role in advance');
@@ -306,34 +306,34 @@ $crm->sql('CREATE ROLE outsider LOGIN; CREATE ROLE loader LOGIN; GRANT USAGE ON 
 
 for my $call (q{CALL dataverse.push('SELECT 1 AS lastname -- ' || repeat('x', 1000000), 'dv.contact')},
 	q{CALL dataverse.push('SELECT 1 AS lastname', 'dv.contact', wait => false)},
-	q{SELECT dataverse.copy_open('dv.contact', 'pg_temp.t')}, q{SELECT dataverse.copy_open('dv.contact', 'public.t')})
+	q{SELECT dataverse_private.copy_open('dv.contact', 'pg_temp.t')}, q{SELECT dataverse_private.copy_open('dv.contact', 'public.t')})
 {
 	my $said = said('outsider', $call);
 	like($said, qr/ERROR:  (permission denied for|schema "pg_temp" does not exist|table .* cannot be a copy)/, "a role without rights stores nothing: $call");
 }
-is((as('outsider', 'CREATE TEMP TABLE t (contactid uuid); SELECT dataverse.copy_open($$dv.contact$$, n.nspname || $$.t$$) FROM pg_namespace AS n WHERE n.oid = pg_my_temp_schema()'))[0],
+is((as('outsider', 'CREATE TEMP TABLE t (contactid uuid); SELECT dataverse_private.copy_open($$dv.contact$$, n.nspname || $$.t$$) FROM pg_namespace AS n WHERE n.oid = pg_my_temp_schema()'))[0],
 	'', 'nor does a temporary table become a copy');
-is($crm->sql(q{SELECT (SELECT count(*) FROM dataverse.run_log WHERE role = 'outsider') + (SELECT count(*) FROM dataverse.push_states WHERE role = 'outsider')
-	+ (SELECT count(*) FROM dataverse.copies WHERE role = 'outsider')}), 0, 'nothing is stored');
+is($crm->sql(q{SELECT (SELECT count(*) FROM dataverse_private.run_log WHERE role = 'outsider') + (SELECT count(*) FROM dataverse_private.push_states WHERE role = 'outsider')
+	+ (SELECT count(*) FROM dataverse_private.copies WHERE role = 'outsider')}), 0, 'nothing is stored');
 
 # ---- names of tables that do not exist yet
 
 $crm->sql('GRANT CREATE ON SCHEMA public TO mallory, alice');
 for my $name ('public.planted', '"public".planted', 'PUBLIC.Planted', ' public . planted')
 {
-	as('mallory', "SELECT dataverse.copy_open('dv.contact', '$name')");
+	as('mallory', "SELECT dataverse_private.copy_open('dv.contact', '$name')");
 }
-is($crm->sql(q{SELECT string_agg(target, '|') FROM dataverse.copies WHERE target ~* 'planted'}), 'public.planted', 'a table has one name');
+is($crm->sql(q{SELECT string_agg(target, '|') FROM dataverse_private.copies WHERE target ~* 'planted'}), 'public.planted', 'a table has one name');
 as('alice', "CREATE TABLE public.planted ($table)");
 my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
 $node->command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $dump ], 'a dump is written');
 $crm->sql('CREATE DATABASE restored');
 $node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored'), '-f', $dump ], '… and restored');
-is($node->safe_psql('restored', q{SELECT string_agg(target, ' ' ORDER BY target) FROM dataverse.copies}), 'alice.contact alice.task copies.contact copies.task',
+is($node->safe_psql('restored', q{SELECT string_agg(target, ' ' ORDER BY target) FROM dataverse_private.copies}), 'alice.contact alice.task copies.contact copies.task',
 	'… with the existing copies, but without names that were only reserved');
-like($crm->sql(q{SELECT count(*) FROM pg_index WHERE indexrelid = 'dataverse.copies_target_oid_idx'::regclass AND indisunique}), qr/1/, 'a table is one copy');
+like($crm->sql(q{SELECT count(*) FROM pg_index WHERE indexrelid = 'dataverse_private.copies_target_oid_idx'::regclass AND indisunique}), qr/1/, 'a table is one copy');
 like(said('alice', q{CALL dataverse.pull('dv.contact', 'public.planted')}), qr/21 inserted/, 'the owner of the table can pull it');
-is($crm->sql(q{SELECT string_agg(target || ' ' || role, '|') FROM dataverse.copies WHERE target ~* 'planted'}), 'public.planted alice', '… and is one copy');
+is($crm->sql(q{SELECT string_agg(target || ' ' || role, '|') FROM dataverse_private.copies WHERE target ~* 'planted'}), 'public.planted alice', '… and is one copy');
 
 # ---- visible values of rejected rows
 

@@ -57,8 +57,8 @@ DECLARE
   n bigint := 0;
 BEGIN
   LOOP
-    SELECT r.link INTO page_link FROM dataverse.read_page('re.account', NULL, page_link, NULL, NULL, false) AS r;
-    n := n + (SELECT count(a::text) FROM dataverse.page_rows(NULL::re.account) AS a);
+    SELECT r.link INTO page_link FROM dataverse_private.read_page('re.account', NULL, page_link, NULL, NULL, false) AS r;
+    n := n + (SELECT count(a::text) FROM dataverse_private.page_rows(NULL::re.account) AS a);
     EXIT WHEN page_link IS NULL;
   END LOOP;
   RETURN n;
@@ -72,22 +72,22 @@ $crm->sql("CALL dataverse.track('re.copy')");
 
 my @inside = (
 	'SELECT re.pages()',
-	"SELECT dataverse.page_start('re.account')",
-	"SELECT dataverse.read_page('re.plain', NULL, NULL, NULL, NULL, false)",
-	'SELECT dataverse.end_pages()',
+	"SELECT dataverse_private.page_start('re.account')",
+	"SELECT dataverse_private.read_page('re.plain', NULL, NULL, NULL, NULL, false)",
+	'SELECT dataverse_private.end_pages()',
 	'SELECT count(*) FROM re.account x WHERE x.name IS NOT NULL',
 	'SELECT count(*), sum(employees) FROM re.plain',
 	"INSERT INTO re.plain (name) VALUES ('of the code')",
 	"UPDATE re.plain SET employees = 7",
 	"DELETE FROM re.plain WHERE name = 'of the code'",
-	'SELECT dataverse.retrying(NULL)',
+	'SELECT dataverse_private.retrying(NULL)',
 	'ANALYZE re.plain',
 	'SELECT * FROM dataverse.retry_rejects()',
 	"ALTER SERVER crm OPTIONS (SET page_size '4'); SELECT count(name) FROM re.plain; ALTER SERVER crm OPTIONS (SET page_size '5')",
 	"ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_secret 'wrong'); SELECT dataverse.whoami('crm')",
 	"DROP USER MAPPING FOR CURRENT_USER SERVER crm; SELECT count(name) FROM re.plain",
 	'SELECT pg_cancel_backend(pg_backend_pid())',
-	q{SELECT dataverse.copy_set(c.id, '{"columns": ["name"]}') FROM dataverse.copies AS c; UPDATE re.copy SET name = 'once more', fax = 'sad'; SELECT dataverse.copy_set(c.id, '{"columns": ["name", "number", "fax", "employees"]}') FROM dataverse.copies AS c},
+	q{SELECT dataverse_private.copy_set(c.id, '{"columns": ["name"]}') FROM dataverse_private.copies AS c; UPDATE re.copy SET name = 'once more', fax = 'sad'; SELECT dataverse_private.copy_set(c.id, '{"columns": ["name", "number", "fax", "employees"]}') FROM dataverse_private.copies AS c},
 	"SELECT dataverse.reset_pool('crm')",
 	'SELECT 1/0');
 my @outside = (

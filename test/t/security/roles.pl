@@ -105,51 +105,51 @@ $crm->sql('DROP ROLE heir; CREATE ROLE short; GRANT USAGE ON SCHEMA dv TO short;
 file('short', 'dv.account_before', 'of short');
 $crm->sql('DROP OWNED BY short; DROP ROLE short; CREATE ROLE short');
 is(as('short', 'SELECT count(*) FROM dataverse.rejects'), 0, 'rows of a dropped role do not belong to a new role of that name');
-is($crm->sql("UPDATE dataverse.rejected_rows SET attempts = 7 WHERE role = 'short' RETURNING attempts"), 7, '… but to superusers');
+is($crm->sql("UPDATE dataverse_private.rejected_rows SET attempts = 7 WHERE role = 'short' RETURNING attempts"), 7, '… but to superusers');
 is(as('short', 'SELECT count(*) FROM dataverse.rejects'), 0, '… and still do after an update');
 is($crm->sql('WITH d AS (DELETE FROM dataverse.rejects WHERE attempts = 7 RETURNING id) SELECT count(*) FROM d'), 1, '… which delete them');
 $crm->sql('DROP ROLE short; DROP ROLE alice; ALTER ROLE alice_before RENAME TO alice; ALTER FOREIGN TABLE dv.account_before RENAME TO account');
 is(as('alice', 'WITH d AS (DELETE FROM dataverse.rejects RETURNING role) SELECT string_agg(role, $$ $$) FROM d'), 'alice', 'and back');
 
-for my $target (qw(rejects own_rejects rejected_rows))
+for my $target (qw(dataverse.rejects dataverse_private.own_rejects dataverse_private.rejected_rows))
 {
-	like(complaint("SET ROLE forger; INSERT INTO dataverse.$target (" . ($target eq 'own_rejects' ? 'pid, operation, attempts) VALUES (1, $$insert$$, 1)'
+	like(complaint("SET ROLE forger; INSERT INTO $target (" . ($target =~ /own_rejects/ ? 'pid, operation, attempts) VALUES (1, $$insert$$, 1)'
 			: 'role, server, foreign_table, operation, sqlstate, message, attempts) VALUES ($$super$$, $$crm$$, $$dv.account$$, $$insert$$, $$$$, $$$$, 1)')),
 		qr/filed by the extension only|cannot insert into view/, "a member of pg_write_all_data cannot insert into $target");
 }
-$crm->sql("INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
+$crm->sql("INSERT INTO dataverse_private.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
 	VALUES ('forger', 'crm', 'dv.account', 'insert', '22001', 'forged', 1)");
-like(complaint("SET ROLE forger; UPDATE dataverse.rejected_rows SET role = 'super'"), qr/changed by the extension only/, 'nor change the owner of its rows');
-$crm->sql('DELETE FROM dataverse.rejected_rows');
+like(complaint("SET ROLE forger; UPDATE dataverse_private.rejected_rows SET role = 'super'"), qr/changed by the extension only/, 'nor change the owner of its rows');
+$crm->sql('DELETE FROM dataverse_private.rejected_rows');
 # The owner of a row does not depend on operators and types of the role.
 $crm->sql('CREATE SCHEMA fools AUTHORIZATION alice');
 as('alice', q{CREATE FUNCTION fools.equal(text, text) RETURNS boolean LANGUAGE sql AS $$SELECT $1 OPERATOR(pg_catalog.=) 'super'$$;
 	CREATE OPERATOR fools.= (LEFTARG = text, RIGHTARG = text, FUNCTION = fools.equal)});
-for my $view (qw(correctable_rejects rejects))
+for my $view (qw(dataverse_private.correctable_rejects dataverse.rejects))
 {
 	file('alice', 'dv.account', 'mine');
-	as('alice', qq{SET search_path = fools, pg_catalog; UPDATE dataverse.$view SET "row" = "row"});
-	is($crm->sql('SELECT string_agg(role_oid::regrole::text, $$ $$) FROM dataverse.rejected_rows'), 'alice', "a corrected row still belongs to its role: $view");
-	$crm->sql('DELETE FROM dataverse.rejected_rows');
+	as('alice', qq{SET search_path = fools, pg_catalog; UPDATE $view SET "row" = "row"});
+	is($crm->sql('SELECT string_agg(role_oid::regrole::text, $$ $$) FROM dataverse_private.rejected_rows'), 'alice', "a corrected row still belongs to its role: $view");
+	$crm->sql('DELETE FROM dataverse_private.rejected_rows');
 }
 $crm->sql('DROP SCHEMA fools CASCADE');
 like(complaint('SET ROLE alice; UPDATE dataverse.rejects SET attempts = 0'), qr/permission denied for view rejects/, 'no other role updates rows');
-like(complaint('SET ROLE alice; SELECT FROM dataverse.rejected_rows'), qr/permission denied/, 'nor reads those of all roles');
+like(complaint('SET ROLE alice; SELECT FROM dataverse_private.rejected_rows'), qr/permission denied/, 'nor reads those of all roles');
 
-$crm->sql("INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
+$crm->sql("INSERT INTO dataverse_private.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
 	VALUES ('bob', 'crm', 'dv.account', 'insert', '22001', 'of bob', 1), ('alice', 'crm', 'dv.account', 'insert', '22001', 'of alice', 1)");
 my $leak = "CREATE FUNCTION pg_temp.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS 'BEGIN RAISE WARNING ''leak %'', \$1; RETURN true; END'";
 for my $sql ('SELECT FROM dataverse.rejects WHERE pg_temp.leak(message)', 'DELETE FROM dataverse.rejects WHERE pg_temp.leak(message)')
 {
 	is(join(' ', complaint("SET ROLE alice; $leak; $sql") =~ /leak (.*)/g), 'of alice', "no function exposes more: $sql");
 }
-as('alice', 'UPDATE dataverse.own_rejects SET attempts = attempts');
+as('alice', 'UPDATE dataverse_private.own_rejects SET attempts = attempts');
 is($crm->sql('SELECT string_agg(role, $$ $$) FROM dataverse.rejects'), 'bob', 'rows of other roles survive such updates');
 
 # A role may have the privilege to delete, and hence to lock, but not tables that others need.
 my $locker = Session->new($node, user => 'stranger');
 $locker->query('BEGIN');
-for my $view ($crm->sql("SELECT string_agg(oid::regclass::text, ' ') FROM pg_class WHERE relnamespace = 'dataverse'::regnamespace AND relkind IN ('r', 'v')") =~ /\S+/g)
+for my $view ($crm->sql("SELECT string_agg(oid::regclass::text, ' ') FROM pg_class WHERE relnamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace) AND relkind IN ('r', 'v')") =~ /\S+/g)
 {
 	$locker->query('SAVEPOINT s');
 	my $got = $locker->try("LOCK TABLE $view IN ROW SHARE MODE");
@@ -162,7 +162,7 @@ my $unlocked = Session->new($node, user => 'bob');
 like($unlocked->try('SELECT FROM dataverse.rejects')->{message}, qr/lock timeout/, 'a lock on the view prevents other roles from reading it');
 $unlocked->query("SET dataverse_fdw.on_error = 'continue'; INSERT INTO dv.account (name) VALUES (repeat('x', 161))");
 is($unlocked->query('SELECT retried, failed FROM dataverse.retry_rejects()'), '1|1', 'but neither from filing rows nor from retrying them');
-is(complaint("SET lock_timeout = '100ms'; BEGIN; LOCK TABLE dataverse.rejected_rows IN ACCESS SHARE MODE"), '', 'nor pg_dump from reading them');
+is(complaint("SET lock_timeout = '100ms'; BEGIN; LOCK TABLE dataverse_private.rejected_rows IN ACCESS SHARE MODE"), '', 'nor pg_dump from reading them');
 $_->close for $locker, $unlocked;
 $crm->sql('ALTER ROLE bob RESET lock_timeout');
 $crm->sql('DELETE FROM dataverse.rejects');
@@ -274,32 +274,32 @@ $crm->sql('DELETE FROM dataverse.rejects');
 # ---- how rows are filed
 
 $crm->sql('CREATE FUNCTION public.rise() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RETURN NULL; END$$;
-	CREATE CONSTRAINT TRIGGER later AFTER INSERT ON dataverse.rejected_rows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.rise()');
+	CREATE CONSTRAINT TRIGGER later AFTER INSERT ON dataverse_private.rejected_rows DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION public.rise()');
 my $insert = "SET dataverse_fdw.on_error = 'continue'; SET ROLE alice; INSERT INTO dv.account (name) VALUES (repeat('x', 161))";
 like(complaint($insert), qr/cannot fire deferred trigger within security-restricted operation/, 'no code keeps the rights with which a row is filed');
-$crm->sql('DROP TRIGGER later ON dataverse.rejected_rows; ALTER EXTENSION dataverse_fdw DROP TABLE dataverse.rejected_rows');
+$crm->sql('DROP TRIGGER later ON dataverse_private.rejected_rows; ALTER EXTENSION dataverse_fdw DROP TABLE dataverse_private.rejected_rows');
 like(complaint($insert), qr/ERROR:  table "rejected_rows" of foreign-data wrapper "dataverse_fdw" does not exist/, 'another table of that name is not written');
-$crm->sql('ALTER EXTENSION dataverse_fdw ADD TABLE dataverse.rejected_rows');
+$crm->sql('ALTER EXTENSION dataverse_fdw ADD TABLE dataverse_private.rejected_rows');
 
 # ---- a schema created by another role
 
 $crm->sql('CREATE DATABASE other; GRANT CREATE ON DATABASE other TO mallory; CREATE ROLE second_super SUPERUSER');
 sub other { my ($sql) = @_; return $node->safe_psql('other', $sql); }
-for my $schema (qw(dataverse dataverse_owner))
+for my $schema (qw(dataverse dataverse_private dataverse_owner))
 {
 	other("CREATE SCHEMA $schema");
 	like(complaint('CREATE EXTENSION dataverse_fdw', 'other'), qr/ERROR:  schema "$schema" already exists/, "schema $schema of another role is refused");
 	other("DROP SCHEMA $schema");
 }
 other('CREATE EXTENSION dataverse_fdw; DROP EXTENSION dataverse_fdw');
-is(other("SELECT count(*) FROM pg_namespace WHERE nspname ~ '^dataverse'"), 0, 'DROP EXTENSION drops both schemas');
+is(other("SELECT count(*) FROM pg_namespace WHERE nspname ~ '^dataverse'"), 0, 'DROP EXTENSION drops all schemas');
 other('SET ROLE second_super; CREATE EXTENSION dataverse_fdw');
-my $given = q{FROM pg_class AS o, aclexplode(relacl) AS a WHERE relnamespace = 'dataverse'::regnamespace AND a.grantee = 'mallory'::regrole};
+my $given = q{FROM pg_class AS o, aclexplode(relacl) AS a WHERE relnamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace) AND a.grantee = 'mallory'::regrole};
 other('DROP EXTENSION dataverse_fdw');
 other("ALTER DEFAULT PRIVILEGES GRANT $_ TO mallory") for 'ALL ON TABLES', 'ALL ON SEQUENCES', 'EXECUTE ON FUNCTIONS', 'ALL ON SCHEMAS';
 other('CREATE EXTENSION dataverse_fdw');
 is(other("SELECT count(*) $given"), 0, 'default privileges give other roles no more rights on tables');
-is(other("SELECT has_schema_privilege('mallory', 'dataverse_owner', 'USAGE') OR has_schema_privilege('mallory', 'dataverse', 'CREATE')"), 'f', '… nor on schemas');
+is(other("SELECT has_schema_privilege('mallory', 'dataverse_owner', 'USAGE') OR has_schema_privilege('mallory', 'dataverse', 'CREATE') OR has_schema_privilege('mallory', 'dataverse_private', 'CREATE')"), 'f', '… nor on schemas');
 is(other(q{SELECT count(*) FROM pg_proc WHERE has_function_privilege('mallory', oid, 'EXECUTE')
 	AND (pronamespace = 'dataverse_owner'::regnamespace OR proname = 'run_lock')}), 0, '… nor on the locks of runs');
 is(other("SET ROLE mallory; SELECT count(*) FROM dataverse.runs"), 0, '… and PUBLIC keeps its rights');
@@ -330,7 +330,7 @@ sub dump_as
 }
 $node->command_ok([ dump_as('reader') ], 'a member of pg_read_all_data writes a dump');
 $node->command_fails([ dump_as('stranger') ], 'a role without read privileges cannot');
-$node->command_ok([ dump_as('stranger', '--exclude-table-data=dataverse.*', '--exclude-schema=D v') ], 'but can exclude the rows');
+$node->command_ok([ dump_as('stranger', '--exclude-table-data=dataverse_private.*', '--exclude-schema=D v') ], 'but can exclude the rows');
 $node->command_ok([ dump_as('dba') ], 'the owner of the database writes a dump');
 $node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('copy'), '-f', $dump ], '… which can be restored');
 is($node->safe_psql('copy', $all), $before, '… with all rows');

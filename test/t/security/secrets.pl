@@ -129,8 +129,8 @@ clear_faults($dvsim);
 run(q{EXPLAIN (VERBOSE, ANALYZE) SELECT * FROM dataverse.whoami('good')});
 run(q{EXPLAIN (VERBOSE) SELECT * FROM account});
 run(q{SELECT * FROM account});
-run(qq{SELECT * FROM $_}) for map { "dataverse.$_" }
-  qw(pool pool_summary throttle_history pool_users() throttle_events() options());
+run(qq{SELECT * FROM $_}) for qw(dataverse.pool dataverse.pool_summary dataverse.throttle_history dataverse.options()
+  dataverse_private.pool_users() dataverse_private.throttle_events());
 run(q{SELECT * FROM pg_stat_activity});
 run(q{SELECT * FROM pg_backend_memory_contexts});
 run(q{SELECT pg_log_backend_memory_contexts(pg_backend_pid())});

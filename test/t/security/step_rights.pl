@@ -42,14 +42,14 @@ sub as { return $crm->as(@_); }
 # ---- code that runs while another role maintains the table
 
 as('alice', "$sync; UPDATE alice.contact SET firstname = 'ours' WHERE lastname IN ('L1', 'L2')");
-my $copy = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'alice.contact'});
+my $copy = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'alice.contact'});
 as('mallory', qq{CREATE TABLE mallory.loot (t text); CREATE TABLE mallory.t (a int); INSERT INTO mallory.t VALUES (1);
 	CREATE FUNCTION mallory.rob() RETURNS void LANGUAGE plpgsql AS \$\$
 	BEGIN
-		INSERT INTO mallory.loot SELECT 'token ' || c.token FROM dataverse.copy_get($copy) AS c;
-		PERFORM dataverse.pending_take($copy, '{}');
-		INSERT INTO mallory.loot SELECT 'row ' || p FROM dataverse.pending_next($copy, '{taken}', 10) AS p;
-		PERFORM dataverse.pending_drop($copy, NULL);
+		INSERT INTO mallory.loot SELECT 'token ' || c.token FROM dataverse_private.copy_get($copy) AS c;
+		PERFORM dataverse_private.pending_take($copy, '{}');
+		INSERT INTO mallory.loot SELECT 'row ' || p FROM dataverse_private.pending_next($copy, '{taken}', 10) AS p;
+		PERFORM dataverse_private.pending_drop($copy, NULL);
 	EXCEPTION WHEN insufficient_privilege THEN
 		INSERT INTO mallory.loot VALUES (SQLERRM);
 	END \$\$;
@@ -63,44 +63,44 @@ like((as('alice', $sync))[1], qr/: 2 rows sent/, 'and no change is lost');
 # ---- functions that run with the rights of their owner
 
 as('mallory', q{GRANT USAGE ON SCHEMA mallory TO PUBLIC; CREATE FUNCTION mallory.token_of(c bigint) RETURNS text LANGUAGE plpgsql SECURITY DEFINER AS
-	$$ BEGIN RETURN (dataverse.copy_get(c)).token; END $$});
+	$$ BEGIN RETURN (dataverse_private.copy_get(c)).token; END $$});
 for my $role (qw(alice postgres mallory))
 {
 	like((as($role, "SELECT mallory.token_of($copy)"))[1], qr/must be owner of table alice\.contact/, "called by $role, such a function has the rights of its owner");
 }
 as('alice', qq{GRANT USAGE ON SCHEMA alice TO bob; CREATE FUNCTION alice.decide() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
 	\$\$ SELECT dataverse.resolve('alice.contact', 'local') \$\$; CREATE FUNCTION alice.phase(c bigint) RETURNS text LANGUAGE sql SECURITY DEFINER AS
-	'SELECT (dataverse.copy_get(c)).phase'});
+	'SELECT (dataverse_private.copy_get(c)).phase'});
 is((as('bob', 'SELECT alice.decide()'))[0], '0', 'and allows others to do what its owner may do');
 is((as('bob', "SELECT alice.phase($copy)"))[0], 'current', 'or see');
-like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'which they may not do themselves');
+like((as('bob', "SELECT dataverse_private.copy_get($copy)"))[1], qr/must be owner/, 'which they may not do themselves');
 like((as('alice', "SELECT alice.phase($copy), mallory.token_of($copy)"))[1], qr/must be owner/, 'not even afterwards');
 like((as('bob', "SELECT dataverse_owner.copy_get($copy)"))[1], qr/permission denied for schema dataverse_owner/, 'the functions that it calls run with the rights of the owner of the extension');
 $crm->sql('ALTER ROLE bob NOINHERIT; GRANT alice TO bob');
-like((as('bob', "SELECT dataverse.copy_get($copy)"))[1], qr/must be owner/, 'a member that does not inherit the rights of a role has none of them');
+like((as('bob', "SELECT dataverse_private.copy_get($copy)"))[1], qr/must be owner/, 'a member that does not inherit the rights of a role has none of them');
 is((as('bob', q{SELECT count(*) FROM dataverse.sync_state}))[0], '0', 'and sees nothing');
 is((as('bob', q{SET ROLE alice; SELECT count(*) FROM dataverse.sync_state}))[0], '1', 'until it sets the role');
 $crm->sql('REVOKE alice FROM bob; ALTER ROLE bob INHERIT');
 
 # ---- an inconsistent state
 
-as('alice', qq{SELECT dataverse.copy_set($copy, jsonb_build_object('columns',
+as('alice', qq{SELECT dataverse_private.copy_set($copy, jsonb_build_object('columns',
 	(SELECT jsonb_agg('firstname'::text) || '["lastname", "contactid"]' FROM generate_series(1, 200000))))});
 is((as('alice', q{UPDATE alice.contact SET lastname = 'L3b' WHERE lastname = 'L3'; SELECT columns FROM alice.contact, LATERAL (SELECT 1 AS columns) AS c LIMIT 1}))[0],
 	'1', 'repeated names in the state of a copy do no harm');
-is($crm->sql('SELECT columns FROM dataverse.local_changes'), '{lastname}', 'and are captured once');
+is($crm->sql('SELECT columns FROM dataverse_private.local_changes'), '{lastname}', 'and are captured once');
 like((as('alice', $sync))[1], qr/: 1 row sent/, 'and sent');
 
 # ---- a type that is altered between reading a page and using it
 
 as('alice', q{CREATE FOREIGN TABLE alice.f (contactid uuid, lastname text, versionnumber bigint) SERVER crm OPTIONS ("table" 'contact', entity_set 'contacts')});
-my $read = q{SELECT 1 FROM dataverse.read_page('alice.f', NULL, NULL, NULL, NULL, false)};
+my $read = q{SELECT 1 FROM dataverse_private.read_page('alice.f', NULL, NULL, NULL, NULL, false)};
 my $alter = 'ALTER FOREIGN TABLE alice.f ALTER COLUMN versionnumber TYPE';
-my $rows = 'SELECT * FROM dataverse.page_rows(NULL::alice.f)';
+my $rows = 'SELECT * FROM dataverse_private.page_rows(NULL::alice.f)';
 my $altered = qr/type f has been altered since the page was read/;
 like((as('alice', "BEGIN; $read; $alter text; $rows"))[1], $altered, 'rows have the type with which they were read');
 like((as('alice', "BEGIN; DECLARE c CURSOR FOR $rows; $alter text; $read; FETCH ALL FROM c"))[1], $altered, 'even for an older cursor');
-like((as('alice', "BEGIN; $read; $alter text; SELECT dataverse.page_add(gen_random_uuid(), ROW(gen_random_uuid(), 'x', 'y')::alice.f)"))[1],
+like((as('alice', "BEGIN; $read; $alter text; SELECT dataverse_private.page_add(gen_random_uuid(), ROW(gen_random_uuid(), 'x', 'y')::alice.f)"))[1],
 	$altered, 'and for inserted rows');
 
 # ---- operators and types that shadow those of pg_catalog
@@ -147,12 +147,12 @@ like((as('bob', q{CALL dataverse.pull('dv.task', 'public.taken')}))[1], qr/pulle
 
 # A state noted under a name is not adopted by a table of another role.
 my $current = q{'{"phase": "current", "tracked": true, "token": "1000", "columns": ["contactid"]}'};
-my $claimed = sub { $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.claimed'}) };
+my $claimed = sub { $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'public.claimed'}) };
 my $claims = q{CALL dataverse.pull('dv.contact', 'public.claimed')};
-as('mallory', q{SELECT dataverse.copy_open('dv.contact', 'public.claimed')});
+as('mallory', q{SELECT dataverse_private.copy_open('dv.contact', 'public.claimed')});
 as('alice', "CREATE TABLE public.claimed ($table)");
-like((as('mallory', "SELECT dataverse.copy_set(@{[ $claimed->() ]}, $current)"))[1], qr/must be owner of table public\.claimed/, 'nor is a state that was noted before the table was created');
-like((as('mallory', "SELECT dataverse.copy_track(@{[ $claimed->() ]}, 'contactid', 'versionnumber')"))[1], qr/must be owner of table public\.claimed/, 'nor are captured changes');
+like((as('mallory', "SELECT dataverse_private.copy_set(@{[ $claimed->() ]}, $current)"))[1], qr/must be owner of table public\.claimed/, 'nor is a state that was noted before the table was created');
+like((as('mallory', "SELECT dataverse_private.copy_track(@{[ $claimed->() ]}, 'contactid', 'versionnumber')"))[1], qr/must be owner of table public\.claimed/, 'nor are captured changes');
 like((as('alice', $claims))[1], qr/: 19 rows read, 19 inserted/, 'the table is filled');
 as('alice', q{SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
 
@@ -163,8 +163,8 @@ my $impatience = "SET statement_timeout = '20s';";
 $locker->query('SET ROLE mallory');
 $blocked->query('SET ROLE alice');
 $locker->query('BEGIN');
-$locker->query(q{SELECT dataverse.copy_open('dv.contact', 'public.claimed')});
-$locker->query("SELECT dataverse.copy_set(id, $current) FROM (SELECT dataverse.copy_open('dv.contact', 'public.claimed') AS id OFFSET 0) AS c");
+$locker->query(q{SELECT dataverse_private.copy_open('dv.contact', 'public.claimed')});
+$locker->query("SELECT dataverse_private.copy_set(id, $current) FROM (SELECT dataverse_private.copy_open('dv.contact', 'public.claimed') AS id OFFSET 0) AS c");
 $blocked->query("CREATE TABLE public.claimed ($table)");
 $blocked->start($claims);
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
@@ -176,7 +176,7 @@ as('mallory', qq{CALL dataverse.pull('dv.contact', 'mallory.c', $columns); ALTER
 as('mallory', q{CALL dataverse.push('SELECT repeat(''x'', 1000) AS lastname', 'mallory.f')});
 as('mallory', q{ALTER FOREIGN TABLE mallory.f RENAME TO renamed_too});
 $locker->query('BEGIN');
-$locker->query(q{SELECT dataverse.copy_set(dataverse.copy_of('mallory.renamed'), '{}')});
+$locker->query(q{SELECT dataverse_private.copy_set(dataverse_private.copy_of('mallory.renamed'), '{}')});
 $locker->query(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes});
 unlike((as('alice', "$impatience $claims"))[1], qr/ERROR/, 'a locked, renamed copy of another role delays no run');
 like((as('alice', "$impatience CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')"))[1],
@@ -205,18 +205,18 @@ $crm->sql(q{SELECT dataverse.forget_copy('copies.contact'), dataverse.forget_cop
 
 # A page belongs to the role that has read it.
 as('alice', q{CREATE FUNCTION alice.read_some() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
-	$$ SELECT r.upserts FROM dataverse.read_page('dv.contact', NULL, NULL, NULL, NULL, false) AS r $$});
+	$$ SELECT r.upserts FROM dataverse_private.read_page('dv.contact', NULL, NULL, NULL, NULL, false) AS r $$});
 for my $peek (q{page_rows(NULL::dv.contact)}, q{page_deletions()}, q{page_window(0, 1)}, q{page_repeated()})
 {
-	like((as('bob', "BEGIN; SELECT alice.read_some(); SELECT * FROM dataverse.$peek"))[1], qr/page has been read by another role/, "no other role can access it: $peek");
+	like((as('bob', "BEGIN; SELECT alice.read_some(); SELECT * FROM dataverse_private.$peek"))[1], qr/page has been read by another role/, "no other role can access it: $peek");
 }
 
 # SELECT on a foreign table does not include other requests to its server.
 $crm->sql('REVOKE USAGE ON FOREIGN SERVER crm FROM bob');
-for my $request (q{read_page('dv.contact', NULL, NULL, NULL, NULL, false)}, q{changes('dv.contact')}, q{pull_info('dv.contact')},
-	q{copy_count_changes('dv.contact', NULL, 0, 1000)})
+for my $request (q{dataverse_private.read_page('dv.contact', NULL, NULL, NULL, NULL, false)}, q{dataverse.changes('dv.contact')}, q{dataverse_private.pull_info('dv.contact')},
+	q{dataverse_private.copy_count_changes('dv.contact', NULL, 0, 1000)})
 {
-	like((as('bob', "SELECT FROM dataverse.$request"))[1], qr/permission denied for foreign server crm/, "USAGE is needed: $request");
+	like((as('bob', "SELECT FROM $request"))[1], qr/permission denied for foreign server crm/, "USAGE is needed: $request");
 }
 is((as('bob', 'SELECT count(*) > 0 FROM dv.contact'))[0], 't', 'but not for the table itself');
 $crm->sql('GRANT USAGE ON FOREIGN SERVER crm TO bob');
@@ -272,7 +272,7 @@ $crm->sql(q{CALL dataverse.track('public.mine')});
 $crm->sql($mine);
 is($crm->sql('SELECT count(*) FROM public.mine'), '19', 'a table that is recreated and tracked at once is filled as well');
 $crm->sql(q{UPDATE public.mine SET firstname = 'ours' WHERE lastname = 'L7'});
-is($crm->sql(q{SELECT l.operation, l.columns FROM dataverse.local_changes AS l JOIN dataverse.copies AS c ON c.id = l.copy WHERE target = 'public.mine'}),
+is($crm->sql(q{SELECT l.operation, l.columns FROM dataverse_private.local_changes AS l JOIN dataverse_private.copies AS c ON c.id = l.copy WHERE target = 'public.mine'}),
 	'U|{firstname}', 'and its changes are captured');
 
 # Local changes made while a row waits to be merged are kept.
@@ -285,11 +285,11 @@ $crm->sql("ALTER DATABASE postgres SET default_transaction_isolation = 'repeatab
 like((as('postgres', "CALL dataverse.sync('dv.contact', 'public.mine', $columns)"))[1], qr/1 conflict;/, 'neither does a run that also sends');
 $crm->sql('ALTER DATABASE postgres RESET default_transaction_isolation');
 my $conflict = $crm->sql('SELECT id FROM dataverse.conflicts');
-my $mine_id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
+my $mine_id = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'public.mine'});
 my $row = $crm->sql('SELECT row_id FROM dataverse.conflicts');
 $session->query('BEGIN');
 $session->query("SELECT dataverse.resolve($conflict, 'local')");
-$waiting->start(qq{SELECT dataverse.pending_set($mine_id, ARRAY['{"id": "$row", "touched": false}'::jsonb])});
+$waiting->start(qq{SELECT dataverse_private.pending_set($mine_id, ARRAY['{"id": "$row", "touched": false}'::jsonb])});
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
 $session->query('COMMIT');
 $waiting->finish;
@@ -298,18 +298,18 @@ $crm->sql(q{CALL dataverse.untrack('public.mine')});
 
 # ---- a run that ends with an error while its session continues
 
-my $id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
-$waiting->query("SELECT dataverse.copy_lock($id, true)");
+my $id = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'public.mine'});
+$waiting->query("SELECT dataverse_private.copy_lock($id, true)");
 $session->start($mine);
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'userlock' AND NOT granted}) or die;
 $crm->sql(q{SELECT dataverse.forget_copy('public.mine')});
-$waiting->query('SELECT dataverse.run_unlock()');
+$waiting->query('SELECT dataverse_private.run_unlock()');
 my $result = $session->finish;
 like($result->{message} // '', qr/could not pull public\.mine: the copy has been forgotten/, 'a copy is forgotten while a run waits for its turn');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and the run holds no lock');
 $crm->sql($mine);
-$id = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.mine'});
-$waiting->query("BEGIN; SELECT dataverse.copy_lock($id, true); SAVEPOINT s");
+$id = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'public.mine'});
+$waiting->query("BEGIN; SELECT dataverse_private.copy_lock($id, true); SAVEPOINT s");
 $waiting->try('SELECT 1/0');
 $waiting->query('ROLLBACK TO s');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '1', 'errors within the procedure do not release a lock');
@@ -319,15 +319,15 @@ $waiting->try('SELECT 1/0');
 is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'but an error that ends it does');
 
 # No other role can take the lock.
-like((as('mallory', "SELECT dataverse.copy_lock($id, true)"))[1], qr/must be owner of table public\.mine/, 'only the owner of a table locks its copy');
-like((as('mallory', "SELECT dataverse.run_lock(dataverse.copy_lock_class(), $id, true)"))[1], qr/permission denied/, 'nor does another function');
-is((as('mallory', "SELECT pg_advisory_lock(dataverse.copy_lock_class(), $id); SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'"))[0], "\n0",
+like((as('mallory', "SELECT dataverse_private.copy_lock($id, true)"))[1], qr/must be owner of table public\.mine/, 'only the owner of a table locks its copy');
+like((as('mallory', "SELECT dataverse_private.run_lock(dataverse_private.copy_lock_class(), $id, true)"))[1], qr/permission denied/, 'nor does another function');
+is((as('mallory', "SELECT pg_advisory_lock(dataverse_private.copy_lock_class(), $id); SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'"))[0], "\n0",
 	'unlike with advisory locks');
 
 # Two sessions begin to create the same copy.
 $_->query('SELECT 1') for $session, $waiting;
 $session->query('BEGIN');
-$session->query(q{SELECT dataverse.copy_open('dv.contact', 'public.twice')});
+$session->query(q{SELECT dataverse_private.copy_open('dv.contact', 'public.twice')});
 $waiting->start("CALL dataverse.pull('dv.contact', 'public.twice', $columns)");
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
 $session->query('COMMIT');

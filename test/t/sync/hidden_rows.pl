@@ -102,7 +102,7 @@ is(last_run('error'), '', 'nor recorded');
 is(there(q{fax = 'ours'}), 2, 'the local edit is sent');
 is(here(q{name = 'row 2, theirs'}), 1, 'the edit in Dataverse is read');
 same_ok('afterwards');
-is($crm->sql('SELECT count(*) FROM dataverse.pending'), 0, 'and nothing is pending');
+is($crm->sql('SELECT count(*) FROM dataverse_private.pending'), 0, 'and nothing is pending');
 
 # such a row is deleted if it is deleted in Dataverse
 $dvsim->limited('app2');

@@ -24,7 +24,7 @@ my $all = ($ENV{KILLS} // '') eq 'all';
 my $rows = $ENV{ROWS} // 300;
 my $chunk = $rows <= 10_000 ? 50 : 20_000;
 my %writes = (method => 'POST', path => '/api/data');
-my $state = q{SELECT ' ' || coalesce(string_agg(concat_ws(' ', staging IS NULL, done, marked), ',' ORDER BY id), '') FROM dataverse.push_states};
+my $state = q{SELECT ' ' || coalesce(string_agg(concat_ws(' ', staging IS NULL, done, marked), ',' ORDER BY id), '') FROM dataverse_private.push_states};
 my $k = SyncKills->start('kills_push');
 
 $k->sql('CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (new_meter) FROM SERVER crm INTO dv;
@@ -84,7 +84,7 @@ for my $group (@groups)
 		is($k->rows_written - $before, $count, "$who, $operation: each row was written once")
 		  || diag explain $k->crm->user_stats('app1')
 		  if $who ne 'dvsim';
-		is($k->sql('SELECT count(*) FROM dataverse.push_states'), '0', "$who, $operation: no state is left");
+		is($k->sql('SELECT count(*) FROM dataverse_private.push_states'), '0', "$who, $operation: no state is left");
 		is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', "$who, $operation: no run is shown as running");
 		return;
 	};

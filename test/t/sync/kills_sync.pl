@@ -25,8 +25,8 @@ my $page = $rows <= 10_000 ? 50 : 5000;
 my $sync = q{CALL dataverse.sync('dv.account', 'public.account', conflict => 'local', column_conflicts => '{"description": "service"}')};
 # requests that write
 my %writes = (method => 'POST', path => '/api/data');
-my $state = q{SELECT ' ' || count(*) || ' ' || (SELECT count(*) FROM dataverse.local_changes) || ' ' ||
-	coalesce(string_agg(state || n, ',' ORDER BY state), '') FROM (SELECT state, count(*) AS n FROM dataverse.pending GROUP BY state) AS p};
+my $state = q{SELECT ' ' || count(*) || ' ' || (SELECT count(*) FROM dataverse_private.local_changes) || ' ' ||
+	coalesce(string_agg(state || n, ',' ORDER BY state), '') FROM (SELECT state, count(*) AS n FROM dataverse_private.pending GROUP BY state) AS p};
 
 # Changes one row in ten locally, one in Dataverse, and one in forty on both sides.
 my $n = 0;
@@ -83,8 +83,8 @@ sub outcome_ok
 	is($k->sql('SELECT ' . $both->("name IN ('new here $n', 'new there $n')")), join(' ', 2 * $new, 2 * $new), "$what: new rows exist once");
 	is($k->sql("SELECT count(*) FROM account WHERE accountid IN (SELECT id FROM edit WHERE n = $n AND what LIKE 'gone%')"), '0',
 		"$what: deleted rows are gone");
-	is($k->sql(q{SELECT (SELECT count(*) FROM dataverse.conflicts) + (SELECT count(*) FROM dataverse.pending) +
-	                    (SELECT count(*) FROM dataverse.local_changes)}), '0', "$what: nothing is left to send");
+	is($k->sql(q{SELECT (SELECT count(*) FROM dataverse.conflicts) + (SELECT count(*) FROM dataverse_private.pending) +
+	                    (SELECT count(*) FROM dataverse_private.local_changes)}), '0', "$what: nothing is left to send");
 	is($k->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is shown as running');
 	return;
 }

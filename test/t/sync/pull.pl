@@ -311,25 +311,25 @@ sub rights
 	is(($as->('mallory', 'SELECT count(*) FROM dataverse.runs'))[0], '0', 'other roles do not');
 	($out, $error) = $as->('copier', $pull);
 	like($error, qr/must be owner of table public\.account/, 'no role pulls into the table of another role');
-	($out, $error) = $as->('mallory', 'SELECT dataverse.copy_get(-1)');
+	($out, $error) = $as->('mallory', 'SELECT dataverse_private.copy_get(-1)');
 	like($error, qr/the copy has been forgotten/, 'a copy that does not exist has no owner');
 
-	my $theirs = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'public.account'});
-	my $run = $crm->sql("SELECT max(id) FROM dataverse.run_log WHERE copy = $theirs");
-	for my $try ("SELECT dataverse.copy_get($theirs)", "SELECT dataverse.copy_set($theirs, '{}')",
-		"SELECT dataverse.copy_begin_anew($theirs, 'dv.account')",
-		"SELECT dataverse.copy_note_ids($theirs, NULL, NULL)", "SELECT dataverse.copy_drop_ids($theirs, '{}')",
-		"SELECT * FROM dataverse.copy_ids_of($theirs)", "SELECT dataverse.run_begin($theirs, 'pull', 'running')",
-		"SELECT dataverse.run_add($run, 'x', '{}')", "SELECT dataverse.run_end($run, 'failed', NULL, NULL)",
-		"SELECT dataverse.forget_copy('public.account')", "SELECT dataverse.copy_open('dv.account', 'public.account')")
+	my $theirs = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'public.account'});
+	my $run = $crm->sql("SELECT max(id) FROM dataverse_private.run_log WHERE copy = $theirs");
+	for my $try ("SELECT dataverse_private.copy_get($theirs)", "SELECT dataverse_private.copy_set($theirs, '{}')",
+		"SELECT dataverse_private.copy_begin_anew($theirs, 'dv.account')",
+		"SELECT dataverse_private.copy_note_ids($theirs, NULL, NULL)", "SELECT dataverse_private.copy_drop_ids($theirs, '{}')",
+		"SELECT * FROM dataverse_private.copy_ids_of($theirs)", "SELECT dataverse_private.run_begin($theirs, 'pull', 'running')",
+		"SELECT dataverse_private.run_add($run, 'x', '{}')", "SELECT dataverse_private.run_end($run, 'failed', NULL, NULL)",
+		"SELECT dataverse.forget_copy('public.account')", "SELECT dataverse_private.copy_open('dv.account', 'public.account')")
 	{
 		like(($as->('copier', $try))[1], qr/must be owner of table public\.account/, "refused: $try");
 	}
-	for my $try ('TABLE dataverse.copies', 'TABLE dataverse.copy_ids', 'TABLE dataverse.run_log', 'DELETE FROM dataverse.runs')
+	for my $try ('TABLE dataverse_private.copies', 'TABLE dataverse_private.copy_ids', 'TABLE dataverse_private.run_log', 'DELETE FROM dataverse.runs')
 	{
 		like(($as->('copier', $try))[1], qr/permission denied|cannot delete/, "refused: $try");
 	}
-	like(($as->('mallory', q{SELECT * FROM dataverse.read_page('dv.account', NULL, NULL, NULL, NULL, false)}))[1], qr/permission denied/,
+	like(($as->('mallory', q{SELECT * FROM dataverse_private.read_page('dv.account', NULL, NULL, NULL, NULL, false)}))[1], qr/permission denied/,
 		'no role reads a page of a table without the privilege');
 	return;
 }
@@ -340,23 +340,23 @@ sub begun_twice
 	my ($crm) = @_;
 	my $hold = 'SELECT pg_sleep(1); COMMIT';
 
-	my $h = $crm->background("BEGIN; SELECT dataverse.copy_open('dv.account', 'public.twice'); $hold", 'opens');
+	my $h = $crm->background("BEGIN; SELECT dataverse_private.copy_open('dv.account', 'public.twice'); $hold", 'opens');
 	my ($status, $out, $err) = $crm->node->psql('postgres', q{CALL dataverse.pull('dv.account', 'public.twice', columns => '{name}')});
 	is($status, 0, 'two sessions can begin a copy at once') or diag($err);
 	$crm->finish($h);
 	$crm->sql('DROP TABLE twice');
 
 	# the table is being created, and the other session does not see it yet
-	my $copy = $crm->sql(q{SELECT dataverse.copy_open('dv.account', 'public.twice')});
-	$h = $crm->background("BEGIN; SELECT dataverse.pull_prepare($copy, 'dv.account', 'public.twice', '{name}', 'delete', 'add', false, NULL, 'abort', true); $hold",
+	my $copy = $crm->sql(q{SELECT dataverse_private.copy_open('dv.account', 'public.twice')});
+	$h = $crm->background("BEGIN; SELECT dataverse_private.pull_prepare($copy, 'dv.account', 'public.twice', '{name}', 'delete', 'add', false, NULL, 'abort', true); $hold",
 		'makes');
 	ok($crm->node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE application_name = 'makes' AND query ~ 'pg_sleep' AND wait_event = 'PgSleep'}),
 		'a session has created the table');
-	$crm->sql(q{SELECT dataverse.copy_open('dv.account', 'public.twice')});
+	$crm->sql(q{SELECT dataverse_private.copy_open('dv.account', 'public.twice')});
 	$crm->finish($h);
-	is($crm->sql("SELECT columns FROM dataverse.copies WHERE id = $copy"), '{accountid,name}', 'which another one does not start over');
+	is($crm->sql("SELECT columns FROM dataverse_private.copies WHERE id = $copy"), '{accountid,name}', 'which another one does not start over');
 	($status, $out, $err) = $crm->node->psql('postgres',
-		"SELECT dataverse.pull_prepare($copy, 'dv.contact', 'public.twice', NULL, 'delete', 'add', false, NULL, 'abort', true)");
+		"SELECT dataverse_private.pull_prepare($copy, 'dv.contact', 'public.twice', NULL, 'delete', 'add', false, NULL, 'abort', true)");
 	like($err, qr/table public\.twice is a copy of another foreign table, dv\.account/, 'and which does not become a copy of another foreign table');
 	$crm->sql(q{DROP TABLE twice; SELECT dataverse.forget_copy('public.twice')});
 	return;
@@ -377,7 +377,7 @@ sub dumped
 	is($crm->sql(q{SELECT refused || ' ' || (SELECT count(*) FROM dataverse.rejects) FROM dataverse.sync_state WHERE target = 'public.account'}), '1 1', 'a row is refused');
 	$crm->sql(q{CALL dataverse.track('public.account')});
 	$crm->sql(q{UPDATE account SET description = 'changed before the dump' WHERE accountid IN (SELECT accountid FROM account ORDER BY 1 LIMIT 2)});
-	my $captured = $crm->sql('SELECT copy, id, operation, columns, base, jsonb_build_object(columns[1], was[1]) FROM dataverse.local_changes ORDER BY id');
+	my $captured = $crm->sql('SELECT copy, id, operation, columns, base, jsonb_build_object(columns[1], was[1]) FROM dataverse_private.local_changes ORDER BY id');
 	is(scalar(split /\n/, $captured), 2, 'local changes are captured');
 	$crm->sql(q{INSERT INTO dv.account (name) SELECT 'after the dump' FROM generate_series(1, 3)});
 	command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-Fc', '-f', $node->data_dir . '/dump' ], 'the database is dumped');
@@ -393,12 +393,12 @@ sub dumped
 	is($node->safe_psql('restored', 'SELECT count(*) FROM account WHERE name IN (\'after the dump\', \'unkind\')'), '4', 'and the copy continues');
 	is($node->safe_psql('restored', 'SELECT count(*) FROM dataverse.rejects'), '0', 'and the entry is deleted');
 	# a pull has removed it from the log, so as not to overwrite these rows
-	is($node->safe_psql('restored', q{SELECT copy, id, operation, columns, base, was FROM dataverse.pending ORDER BY id}), $captured,
+	is($node->safe_psql('restored', q{SELECT copy, id, operation, columns, base, was FROM dataverse_private.pending ORDER BY id}), $captured,
 		'captured changes are restored, and nothing else');
 	$node->safe_psql('restored', q{INSERT INTO account (name) VALUES ('new'); DELETE FROM account WHERE description = 'changed before the dump'});
-	is($node->safe_psql('restored', 'SELECT operation, count(*), count(base), count(DISTINCT copy) FROM dataverse.local_changes GROUP BY 1 ORDER BY 1'),
+	is($node->safe_psql('restored', 'SELECT operation, count(*), count(base), count(DISTINCT copy) FROM dataverse_private.local_changes GROUP BY 1 ORDER BY 1'),
 		"D|2|2|1\nI|1|0|1", 'and capturing continues');
-	is($node->safe_psql('restored', q{SELECT bool_and(l.copy = c.id) FROM dataverse.local_changes AS l, dataverse.copies AS c WHERE c.target_oid = 'account'::regclass}),
+	is($node->safe_psql('restored', q{SELECT bool_and(l.copy = c.id) FROM dataverse_private.local_changes AS l, dataverse_private.copies AS c WHERE c.target_oid = 'account'::regclass}),
 		't', 'for the same copy');
 	$node->safe_psql('restored', q{CALL dataverse.track('account'); CALL dataverse.untrack('account'); TRUNCATE account});
 	return;

@@ -110,12 +110,12 @@ sub drift
 sub drift_in_the_middle
 {
 	my ($case, $tag) = @_;
-	my $seen = $crm->sql('SELECT count(*) FROM dataverse.run_log');
+	my $seen = $crm->sql('SELECT count(*) FROM dataverse_private.run_log');
 
 	$crm->fault(method => 'GET', path => '/new_meters', after => 2, times => 1, action => 'delay', delay_ms => 600);
 	my $h = $crm->background($pull, $tag);
-	sleep 0.02 until $crm->sql("SELECT coalesce(sum(rows_read), 0) >= $page FROM dataverse.run_log WHERE id > (SELECT coalesce(max(id) - 1, 0) FROM dataverse.run_log)") eq 't'
-	  && $crm->sql('SELECT count(*) FROM dataverse.run_log') > $seen;
+	sleep 0.02 until $crm->sql("SELECT coalesce(sum(rows_read), 0) >= $page FROM dataverse_private.run_log WHERE id > (SELECT coalesce(max(id) - 1, 0) FROM dataverse_private.run_log)") eq 't'
+	  && $crm->sql('SELECT count(*) FROM dataverse_private.run_log') > $seen;
 	drift($case);
 	return $crm->finish($h);
 }

@@ -103,11 +103,11 @@ same_ok('task', 'and copied');
 
 # ---- the environment was restored: versions are smaller than before
 
-$crm->sql(q{UPDATE dataverse.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m)});
+$crm->sql(q{UPDATE dataverse_private.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m)});
 pulls_ok('task', 'changes are found by version');
 is(last_run('rows_compared'), 0, 'and no rows are compared');
 # rows of the copy from a discarded future
-$crm->sql(q{UPDATE dataverse.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m),
+$crm->sql(q{UPDATE dataverse_private.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m),
 	marks = ARRAY(SELECT m + 100000 FROM unnest(marks) AS m);
 	UPDATE task SET versionnumber = versionnumber + 100000, subject = 'of the future' WHERE activityid IN (SELECT activityid FROM task ORDER BY 1 LIMIT 40)});
 pulls_ok('task', 'after a restoration, the greatest version is smaller than it was');
@@ -118,7 +118,7 @@ pulls_ok('task', 'later changes');
 same_ok('task', 'are read as well');
 
 # the newest row is deleted: this is detected, and changes are found by version again
-$crm->sql(q{UPDATE dataverse.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m)});
+$crm->sql(q{UPDATE dataverse_private.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m)});
 $crm->sql(q{DELETE FROM dv.task WHERE activityid = (SELECT activityid FROM task ORDER BY versionnumber DESC LIMIT 1)});
 pulls_ok('task', 'the newest row is deleted');
 same_ok('task', 'and is deleted from the copy');
@@ -127,7 +127,7 @@ is(last_run('rows_compared'), 0, 'compares no rows');
 
 # ---- the greatest version cannot be requested
 
-$crm->sql(q{UPDATE dataverse.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m)});
+$crm->sql(q{UPDATE dataverse_private.copies SET marked_at = ARRAY(SELECT m - interval '6 minutes' FROM unnest(marked_at) AS m)});
 $crm->sql(q{INSERT INTO dv.task (subject) VALUES ('unasked'); UPDATE dv.task SET subject = 'unasked' WHERE subject = 'task 9'});
 my %slow = ( method => 'GET', path => '$top=1', times => 0, status => 500, code => '0x80044151', message => 'Sql error: Execution Timeout Expired', action => 'status');
 $crm->fault(%slow);

@@ -134,18 +134,18 @@ is($crm->sql(q{SELECT token_expires_at - token_at FROM dataverse.sync_state WHER
 $crm->requests;
 $crm->sql($pull);
 is(scalar(grep { $_->{target} =~ /organizations/ } $crm->requests), 0, 'it is requested once a day');
-$crm->sql(q{UPDATE dataverse.copies SET token_at = token_at - interval '3 days'});
+$crm->sql(q{UPDATE dataverse_private.copies SET token_at = token_at - interval '3 days'});
 ($out) = timed($pull);
 unlike($out, qr/WARNING/, 'less than half of it: no warning');
 $crm->sql(q{SELECT dataverse.request('crm', 'PATCH', format('organizations(%s)', organizationid), '{"expirechangetrackingindays": 30}')
 	FROM (SELECT dataverse.request('crm', 'GET', 'organizations?$select=organizationid') -> 'value' -> 0 ->> 'organizationid' AS organizationid) AS o});
-$crm->sql(q{UPDATE dataverse.copies SET token_at = token_at - interval '4 days'});
+$crm->sql(q{UPDATE dataverse_private.copies SET token_at = token_at - interval '4 days'});
 ($out) = timed($pull);
 like($out, qr/WARNING:  the last run that brought public\.account up to date ended 4 days ago, and tokens of change tracking expire after 7 days/, 'more: a warning');
 like($out, qr/HINT:  .*Schedule dataverse\.pull\(\) more often than every 3 days 12:00:00, for example once a day: SELECT cron\.schedule\('pull public\.account', '0 3 \* \* \*', 'CALL dataverse\.pull\(''dv\.account'', ''public\.account''\)'\)/,
 	'that recommends a schedule');
 is(last_run('status'), 'succeeded', 'the run succeeds');
-$crm->sql(q{UPDATE dataverse.copies SET token_life_at = token_life_at - interval '25 hours', token_at = token_at - interval '4 days'});
+$crm->sql(q{UPDATE dataverse_private.copies SET token_life_at = token_life_at - interval '25 hours', token_at = token_at - interval '4 days'});
 ($out) = timed($pull);
 unlike($out, qr/WARNING/, 'the lifetime is extended');
 is($crm->sql(q{SELECT token_expires_at - token_at FROM dataverse.sync_state WHERE target = 'public.account'}), '30 days', 'which is noticed a day later');

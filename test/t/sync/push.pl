@@ -167,7 +167,7 @@ for my $given (0, 1)
 		}
 		# finally: all of it was sent, but this was not recorded
 		my $holder = $node->background_psql('postgres');
-		$holder->query_safe('BEGIN; SELECT * FROM dataverse.push_states FOR UPDATE');
+		$holder->query_safe('BEGIN; SELECT * FROM dataverse_private.push_states FOR UPDATE');
 		my $h = push_until_it_waits($sql, "$name $c end", 'Lock');
 		kill_backend($h);
 		eval { $holder->quit };
@@ -194,7 +194,7 @@ for my $given (0, 1)
 
 begin_anew();
 $crm->sql(q{CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(43); RETURN NEW; END $$;
-	CREATE TRIGGER gate BEFORE UPDATE ON dataverse.run_log FOR EACH ROW WHEN (NEW.status IN ('succeeded', 'failed')) EXECUTE FUNCTION gate()});
+	CREATE TRIGGER gate BEFORE UPDATE ON dataverse_private.run_log FOR EACH ROW WHEN (NEW.status IN ('succeeded', 'failed')) EXECUTE FUNCTION gate()});
 {
 	my $sql = push_of('SELECT name, numberofemployees, description FROM local', '');
 
@@ -221,7 +221,7 @@ $crm->sql(q{CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN 
 	like(say_of($sql), qr/2000 of 3000 rows are done.*0 rows sent, 1000 already done/s, 'the next call only reports the completion');
 	same_ok('killed and cancelled at the end');
 }
-$crm->sql('DROP TRIGGER gate ON dataverse.run_log');
+$crm->sql('DROP TRIGGER gate ON dataverse_private.run_log');
 
 # ---- killed while rows are upserted by an alternate key
 
@@ -354,7 +354,7 @@ $crm->no_faults;
 
 	$forgetter->query_safe("BEGIN; $forget");
 	my $locker = $node->background_psql('postgres');
-	$locker->query_safe('BEGIN; LOCK TABLE dataverse.run_log IN ACCESS EXCLUSIVE MODE');
+	$locker->query_safe('BEGIN; LOCK TABLE dataverse_private.run_log IN ACCESS EXCLUSIVE MODE');
 	my $skips = push_until_it_waits($skipping, 'skips a push', 'Lock');
 	my $waits = push_until_it_waits($made, 'waits for a push', 'Lock');
 	$forgetter->query_safe('COMMIT');
@@ -366,7 +366,7 @@ $crm->no_faults;
 is($crm->sql('SELECT count(*) FROM dataverse.pushes') . $crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}),
 	'00', 'no state of a push is left');
 $crm->sql(q{CREATE FUNCTION abandon() RETURNS text LANGUAGE sql VOLATILE
-	AS $$ SELECT dataverse.run_unlock() || ' ' || dataverse.forget_push(max(id)) FROM dataverse.pushes $$});
+	AS $$ SELECT dataverse_private.run_unlock() || ' ' || dataverse.forget_push(max(id)) FROM dataverse.pushes $$});
 like(say_of(push_of('SELECT abandon() AS name', '')), qr/could not push to foreign table dv\.account: push \d+ has been forgotten/, 'a query cannot abandon its push');
 is($crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}) . last_run('status'), '0failed', 'nor leave its rows');
 
@@ -379,7 +379,7 @@ $crm->no_faults;
 {
 	my $url = $crm->dvsim->base;
 	my $holder = $node->background_psql('postgres');
-	$holder->query_safe('BEGIN; SELECT * FROM dataverse.push_states FOR UPDATE');
+	$holder->query_safe('BEGIN; SELECT * FROM dataverse_private.push_states FOR UPDATE');
 	my $h = push_until_it_waits($made, 'moves', 'Lock');
 	$crm->sql(sprintf q{ALTER SERVER crm OPTIONS (SET url '%s')}, $url =~ s/127\.0\.0\.1/localhost/r);
 	$holder->query_safe('COMMIT');
@@ -413,21 +413,21 @@ like(say_of('SET search_path = public, pg_catalog; ' . $made, 'mallory'), qr/per
 $crm->fault(path => 'CreateMultiple', after => 3, times => 0, action => 'stall');
 like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/could not push.*statement timeout/s, 'a role without further rights pushes');
 $crm->no_faults;
-my $staging = $crm->sql('SELECT staging FROM dataverse.push_states');
+my $staging = $crm->sql('SELECT staging FROM dataverse_private.push_states');
 like($staging, qr/^pusher\.dataverse_push_/, 'through a table in its own schema');
 like(say_of("SELECT * FROM $staging", 'mallory'), qr/permission denied for table/, 'which other roles cannot read, even with default privileges');
-my $push = $crm->sql('SELECT id FROM dataverse.push_states');
+my $push = $crm->sql('SELECT id FROM dataverse_private.push_states');
 like(say_of("SELECT dataverse.forget_push($push)", 'mallory'), qr/permission denied for push/, 'nor abandon');
-like(say_of('TABLE dataverse.push_states', 'mallory'), qr/permission denied/, 'nor the state of other roles');
+like(say_of('TABLE dataverse_private.push_states', 'mallory'), qr/permission denied/, 'nor the state of other roles');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.pushes', extra_params => [ '-U', 'mallory' ]), '0', 'or the view');
 # a state that names a table of another role, and a statement
 for my $name ('public.local', 'public.local; DROP TABLE public.local')
 {
-	$crm->sql(qq{UPDATE dataverse.push_states SET staging = '$name' WHERE id = $push});
+	$crm->sql(qq{UPDATE dataverse_private.push_states SET staging = '$name' WHERE id = $push});
 	say_of("SELECT dataverse.forget_push(-1); BEGIN; SELECT dataverse.forget_push($push); ROLLBACK");
 }
 is($crm->sql('SELECT count(*) FROM local'), $rows, 'a role cannot make another one drop tables');
-$crm->sql(qq{UPDATE dataverse.push_states SET staging = '$staging' WHERE id = $push});
+$crm->sql(qq{UPDATE dataverse_private.push_states SET staging = '$staging' WHERE id = $push});
 like(say_of($made, 'pusher'), qr/continuing the push.*\d+ rows sent/s, 'and the push continues');
 same_ok('as another role');
 is($node->safe_psql('postgres', 'SELECT count(*) > 0 FROM dataverse.runs', extra_params => [ '-U', 'pusher' ]), 't', 'a role sees its own runs');
@@ -441,7 +441,7 @@ $crm->fault(path => 'CreateMultiple', after => 13, times => 0, action => 'stall'
 like(say_of("SET statement_timeout = 1500;\n$made", 'pusher'), qr/1000 are done/, 'a push stops');
 $crm->no_faults;
 $crm->sql("ALTER ROLE pusher RENAME TO pushing; ALTER SCHEMA pusher RENAME TO pushing; CREATE ROLE pusher LOGIN NOINHERIT IN ROLE pushing; ALTER USER MAPPING FOR pushing SERVER crm OPTIONS (SET client_secret 'secret1')");
-$push = $crm->sql('SELECT id FROM dataverse.push_states');
+$push = $crm->sql('SELECT id FROM dataverse_private.push_states');
 is($node->safe_psql('postgres', 'SELECT role FROM dataverse.pushes', extra_params => [ '-U', 'pushing' ]), 'pushing', 'a renamed role keeps its push');
 is($node->safe_psql('postgres', 'SELECT count(*) FROM dataverse.pushes', extra_params => [ '-U', 'pusher' ]), '0',
 	'which members that do not inherit its rights do not see');
@@ -475,7 +475,7 @@ like($err, qr/continuing the push .* 1000 of 3000 rows are done.*pushed to dv\.a
 is($crm->sql('SELECT count(*) FROM dv.account'), $rows, 'no row exists twice');
 # without the rows
 command_ok([ 'pg_restore', '-d', $node->connstr('partly'), '--exit-on-error', $node->data_dir . '/dump' ], 'and restored again');
-$node->safe_psql('partly', q{DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || staging FROM dataverse.push_states); END $$});
+$node->safe_psql('partly', q{DO $$ BEGIN EXECUTE (SELECT 'TRUNCATE ' || staging FROM dataverse_private.push_states); END $$});
 $node->psql('partly', $made, stderr => \$err);
 like($err, qr/the rows of push \d+ are lost.*1000 of them are in Dataverse, and 1000 more may be.*forget_push\(\d+\)/s, 'a dump without them gives a hint');
 

@@ -144,7 +144,7 @@ $crm->fault(method => 'POST', path => 'UpdateMultiple', action => 'delay', delay
 {
 	my $h = $crm->background($sync, 'sends');
 
-	wait_until('rows are being sent', sub { $crm->sql(q{SELECT count(*) FROM dataverse.pending WHERE state = 'sending'}) eq '100' });
+	wait_until('rows are being sent', sub { $crm->sql(q{SELECT count(*) FROM dataverse_private.pending WHERE state = 'sending'}) eq '100' });
 	$crm->sql(q{UPDATE account SET name = 'second' WHERE accountid IN (SELECT accountid FROM numbers WHERE n % 10000 = 13);
 		UPDATE account SET description = 'second' WHERE accountid IN (SELECT accountid FROM numbers WHERE n % 10000 = 1013);
 		DELETE FROM account WHERE accountid IN (SELECT accountid FROM numbers WHERE n % 10000 = 2013)});

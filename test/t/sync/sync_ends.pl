@@ -60,7 +60,7 @@ for my $fault (
 	is(written_by($sync), 0, "$what: then nothing is left to send");
 	same_ok($what);
 	is($crm->sql(q{SELECT dataverse.row_count('dv.account')}), $there + 250 - 5, "$what: no row exists twice");
-	is($crm->sql('SELECT count(*) FROM dataverse.pending') . $crm->sql('SELECT count(*) FROM dataverse.local_changes'), '00', 'no state is left');
+	is($crm->sql('SELECT count(*) FROM dataverse_private.pending') . $crm->sql('SELECT count(*) FROM dataverse_private.local_changes'), '00', 'no state is left');
 }
 is($crm->sql(q{SELECT count(*) FROM dataverse.runs WHERE status = 'running'}), '0', 'no run is shown as running');
 
@@ -126,14 +126,14 @@ $as->('syncer', $own);
 is(($as->('syncer', 'SELECT count(*) FROM dataverse.conflicts'))[0], '3', 'the owner sees conflicts');
 is(($as->('editor', 'SELECT count(*) FROM dataverse.conflicts'))[0], '0', 'other roles do not');
 my $conflict = $crm->sql('SELECT min(id) FROM dataverse.conflicts');
-my $copy = $crm->sql(q{SELECT id FROM dataverse.copies WHERE target = 'mine.account'});
-for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse.resolve_copy('mine.account', 'local', 1000000, jsonb_build_object('mine.account', 1000000))",
-	"SELECT dataverse.pending_take($copy, '{}')", "SELECT dataverse.pending_ids($copy, '{filed}')", "SELECT dataverse.pending_place($copy, '{}')",
-	"SELECT dataverse.pending_among($copy, '{}')", "SELECT dataverse.pending_dirty($copy, '{}')", "SELECT dataverse.pending_retry($copy, NULL)",
-	"SELECT dataverse.pending_stage($copy, '{}', '{}', '{}', '{}', '{}', '{}')",
-	"SELECT dataverse.pending_loosen($copy, '{}')",
-	"SELECT dataverse.pending_next($copy, '{filed}', 1)", "SELECT dataverse.pending_set($copy, '{}')", "SELECT dataverse.pending_drop($copy, NULL)",
-	"SELECT dataverse.pending_count($copy)", 'TABLE dataverse.pending', 'DELETE FROM dataverse.conflicts')
+my $copy = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'mine.account'});
+for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse_private.resolve_copy('mine.account', 'local', 1000000, jsonb_build_object('mine.account', 1000000))",
+	"SELECT dataverse_private.pending_take($copy, '{}')", "SELECT dataverse_private.pending_ids($copy, '{filed}')", "SELECT dataverse_private.pending_place($copy, '{}')",
+	"SELECT dataverse_private.pending_among($copy, '{}')", "SELECT dataverse_private.pending_dirty($copy, '{}')", "SELECT dataverse_private.pending_retry($copy, NULL)",
+	"SELECT dataverse_private.pending_stage($copy, '{}', '{}', '{}', '{}', '{}', '{}')",
+	"SELECT dataverse_private.pending_loosen($copy, '{}')",
+	"SELECT dataverse_private.pending_next($copy, '{filed}', 1)", "SELECT dataverse_private.pending_set($copy, '{}')", "SELECT dataverse_private.pending_drop($copy, NULL)",
+	"SELECT dataverse_private.pending_count($copy)", 'TABLE dataverse_private.pending', 'DELETE FROM dataverse.conflicts')
 {
 	like(($as->('mallory', $try))[1], qr/must be owner of table|permission denied|cannot delete/, "refused: $try");
 }
@@ -160,7 +160,7 @@ command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', 
 {
 	my $other = Session->new($node);
 
-	$other->query(q{SELECT dataverse.copy_lock(id, true) FROM dataverse.copies WHERE target = 'public.account'});
+	$other->query(q{SELECT dataverse_private.copy_lock(id, true) FROM dataverse_private.copies WHERE target = 'public.account'});
 	for my $call ([ pull => q{CALL dataverse.pull('dv.account', 'account')} ], [ sync => $sync ])
 	{
 		my ($what, $sql) = @$call;

@@ -324,7 +324,7 @@ sub history
 		sync($h, 1);
 		$crm->dvsim->control('POST', '/_dvsim/clock', { advance => 300 });
 		# and locally: without change tracking, changes are found by version in each run, and compared after a day
-		$crm->sql(q{UPDATE dataverse.copies SET compared_at = compared_at - interval '5 minutes',
+		$crm->sql(q{UPDATE dataverse_private.copies SET compared_at = compared_at - interval '5 minutes',
 			marked_at = ARRAY(SELECT at - interval '5 minutes' FROM unnest(marked_at) WITH ORDINALITY AS u (at, n) ORDER BY n)});
 		# an expired token, as if no run had taken place for a week
 		$crm->dvsim->control('POST', '/_dvsim/clock', { advance => 8 * 86400 }) if $number % 4 == 2 && $run == int($runs / 2);

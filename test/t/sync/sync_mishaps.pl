@@ -105,7 +105,7 @@ is(name_of('dv.account', 3), 'ours', 'and is sent');
 $k->sql($swap->('account', 'other'));
 $k->sql($call{sync});
 same_ok('names that were exchanged back');
-is($k->sql('SELECT count(*) FROM dataverse.copies'), '2', 'no copy is lost');
+is($k->sql('SELECT count(*) FROM dataverse_private.copies'), '2', 'no copy is lost');
 $k->sql(q{DROP TABLE other; SELECT dataverse.forget_copy('public.other')});
 
 # captured, and emptied without being captured
@@ -136,11 +136,11 @@ for my $action ('stall', 'reset_after_commit')
 		# written; then the row cannot be read back
 		kill_at($call{sync}, method => 'GET', path => '/accounts', after => 2, action => 'stall');
 	}
-	is($k->sql(q{SELECT state FROM dataverse.pending}), 'sending', "$action: the row was being sent");
+	is($k->sql(q{SELECT state FROM dataverse_private.pending}), 'sending', "$action: the row was being sent");
 	edit('account', 5, "$action, second");
 	$k->sql($call{sync});
 	is(name_of('dv.account', 5), "$action, second", "$action: a successful run has sent the changes made before it began");
-	is($k->sql('SELECT (SELECT count(*) FROM dataverse.pending) + (SELECT count(*) FROM dataverse.local_changes)'), '0', 'nothing is left');
+	is($k->sql('SELECT (SELECT count(*) FROM dataverse_private.pending) + (SELECT count(*) FROM dataverse_private.local_changes)'), '0', 'nothing is left');
 }
 same_ok('after edits of rows being sent');
 
@@ -200,7 +200,7 @@ for my $what ('insert', 'update', 'delete')
 	is($crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits}, 40, 'as long as the throttle lasts');
 	$crm->no_faults;
 	is(last_run('status, sent, rejected, conflicts'), 'succeeded|1|0|0', 'and has sent the row when it succeeds');
-	is($k->sql(q{SELECT count(*) FROM dataverse.pending}), '0', 'nothing is left');
+	is($k->sql(q{SELECT count(*) FROM dataverse_private.pending}), '0', 'nothing is left');
 	$s->close;
 }
 same_ok('after throttles');

@@ -22,7 +22,7 @@ $node->safe_psql('postgres', q{
 	CREATE SERVER crm FOREIGN DATA WRAPPER dataverse_fdw OPTIONS (url 'https://contoso.crm.dynamics.com', tenant_id 'contoso');
 	CREATE SCHEMA dv;
 	CREATE FOREIGN TABLE dv.account (accountid uuid, name text) SERVER crm OPTIONS (entity_set 'accounts');
-	INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate, message, attempts)
+	INSERT INTO dataverse_private.rejected_rows (role, server, foreign_table, operation, row_number, row_id, "row", code, sqlstate, message, attempts)
 	SELECT 'writer', 'crm', 'dv.account', 'insert', i, gen_random_uuid(), '{"name": "x"}', '0x80044331', '22001', 'too long', 1
 	FROM generate_series(1, 3) i});
 my $all = 'SELECT * FROM dataverse.rejects ORDER BY id';
@@ -33,7 +33,7 @@ $node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->co
 is($node->safe_psql('copy', $all), $before, 'the rejected rows are in it');
 is($node->safe_psql('copy', 'SET ROLE writer; SELECT count(*) FROM dataverse.rejects'), 3, 'for the role that wrote them');
 is( $node->safe_psql('copy', q{
-	INSERT INTO dataverse.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
+	INSERT INTO dataverse_private.rejected_rows (role, server, foreign_table, operation, sqlstate, message, attempts)
 	VALUES ('writer', 'crm', 'dv.account', 'insert', '22001', '', 1) RETURNING id}) , 4, 'new ids continue after them');
 
 # ---- dropped objects do no harm

@@ -71,7 +71,7 @@ cmp_ok($requests, '<=', $batches + $bad, '… in as many requests as batches, pl
   || diag($requests);
 
 $w->reset;
-$w->watcher->query('TRUNCATE dataverse.rejected_rows');
+$w->watcher->query('TRUNCATE dataverse_private.rejected_rows');
 faults($w->dvsim, map { { times => 3, method => 'POST', path => '/api/data/', %$_ } }
 	{ action => 'reset_after_commit', every => 5 },
 	{ action => 'reset_before_commit', every => 7 },

@@ -38,7 +38,7 @@ sub run
 	my ($what, $sql, %how) = @_;
 	my $result;
 
-	$w->watcher->query('TRUNCATE dataverse.rejected_rows');
+	$w->watcher->query('TRUNCATE dataverse_private.rejected_rows');
 	faults($w->dvsim, @faults, @{ $how{more} // [] });
 	$result = $w->run($sql, settings => [ $how{abort} ? () : $go_on, 'SET dataverse_fdw.batch_size = 20', @{ $how{settings} // [] } ]);
 	cmp_ok(hits($w->dvsim), '>', 5, "$what: faults") if $how{tag};

@@ -30,7 +30,7 @@ sub run
 	my $result;
 
 	$w->reset;
-	$w->watcher->query('TRUNCATE dataverse.rejected_rows');
+	$w->watcher->query('TRUNCATE dataverse_private.rejected_rows');
 	$how{prepare}->() if $how{prepare};
 	faults($w->dvsim, @{ $how{rules} }) if $how{rules};
 	$result = $w->run($sql, settings => $how{settings}, meanwhile => $how{meanwhile});

@@ -127,7 +127,7 @@ is($crm->sql("SELECT operation, row_number, message FROM dataverse.rejects WHERE
 	"update|1|no picture", '… or the update is filed');
 $crm->dvsim->control('DELETE', '/_dvsim/faults');
 is($crm->sql("SELECT count(*) FROM dv.new_alltypes WHERE new_name IN ('kept', 'fine') AND new_picture IS NULL"), 3, '… and the rows exist');
-$crm->sql("TRUNCATE dataverse.rejected_rows; DELETE FROM dv.new_alltypes");
+$crm->sql("TRUNCATE dataverse_private.rejected_rows; DELETE FROM dv.new_alltypes");
 
 @r = sent("INSERT INTO dv.account (name) VALUES ('known') RETURNING accountid, name");
 is_deeply(lines(@r), ['POST accounts/Microsoft.Dynamics.CRM.CreateMultiple'], 'RETURNING of known values needs no request');

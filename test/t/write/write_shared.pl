@@ -194,7 +194,7 @@ for my $number (1 .. $rounds)
 	my (@sessions, @results);
 
 	$w->reset;
-	$watcher->query('TRUNCATE sent, pids, dataverse.rejected_rows');
+	$watcher->query('TRUNCATE sent, pids, dataverse_private.rejected_rows');
 	choose_rows($_, \%round, $n, $ids) for 0 .. $sessions - 1;
 	faults($w->dvsim, @faults);
 	for my $i (0 .. $sessions - 1)

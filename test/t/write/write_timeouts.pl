@@ -86,7 +86,7 @@ for my $rows (300, 100)
 {
 	$w->reset;
 	$w->set(max_parallel => 1);
-	$w->watcher->query('TRUNCATE dataverse.rejected_rows');
+	$w->watcher->query('TRUNCATE dataverse_private.rejected_rows');
 	faults($w->dvsim, map { { %$timeout, contains => "\"row $_ of 1\"" } } 1 .. 4);
 	$r = $w->run($w->insert('standard', 1, $rows), settings => ["SET dataverse_fdw.on_error = 'continue'"]);
 	clear_faults($w->dvsim);

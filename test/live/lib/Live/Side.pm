@@ -220,7 +220,7 @@ sub forget
 	$self->{session}->must("SET client_min_messages = warning;
 		SELECT count(dataverse.forget_copy(target)) FROM dataverse.sync_state WHERE target ~ '^($schemas)';
 		SELECT count(dataverse.forget_push(id)) FROM dataverse.pushes WHERE foreign_table ~ '^($schemas)';
-		DELETE FROM dataverse.run_log WHERE foreign_table ~ '^($schemas)'");
+		DELETE FROM dataverse_private.run_log WHERE foreign_table ~ '^($schemas)'");
 	return;
 }
 
