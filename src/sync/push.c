@@ -64,7 +64,6 @@ typedef struct numbers
 typedef struct push
 {
 	dv_run		run;
-	MemoryContext context;		/* lives as long as the run */
 	int64		id;				/* in dataverse_private.push_states */
 	const char *query;
 	Oid			relid;			/* the foreign table */
@@ -103,7 +102,7 @@ has(const push *p, plan_text flag)
 static char *
 rows_of(int64 n)
 {
-	return psprintf("%lld row%s", (long long) n, n == 1 ? "" : "s");
+	return dv_run_number_of(n, "row");
 }
 
 static const char *
@@ -350,7 +349,7 @@ make_statements(push *p, Oid staging, const dv_push_state *state)
 	{
 		const char *text = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, i + 1);
 
-		p->plan[i] = text != NULL ? MemoryContextStrdup(p->context, text) : NULL;
+		p->plan[i] = text != NULL ? MemoryContextStrdup(p->run.context, text) : NULL;
 	}
 }
 
@@ -529,7 +528,7 @@ get_state(const push *p)
 	return state;
 }
 
-static bool
+static dv_outcome
 stage_rows(dv_run *run)
 {
 	push	   *p = (push *) run;
@@ -539,7 +538,7 @@ stage_rows(dv_run *run)
 	if (state->staging != NULL)
 	{
 		resume(p, state);
-		return false;
+		return DV_STEP_DONE;
 	}
 	name = psprintf("dataverse_push_%lld_%08x", (long long) p->id, pg_prng_uint32(&pg_global_prng_state));
 	stage(p, name, state);
@@ -548,7 +547,7 @@ stage_rows(dv_run *run)
 	dv_state_push_put(state);
 	run->counts.rows_read = state->rows;
 	p->doubt = 0;
-	return false;
+	return DV_STEP_DONE;
 }
 
 /*
@@ -656,7 +655,7 @@ count(push *p, const push_chunk *c, int64 rejected)
  * Sends the next chunk, which is then committed together with the mark that the one after it may
  * be sent.  After the last one, the push is forgotten.
  */
-static bool
+static dv_outcome
 send_chunk(dv_run *run)
 {
 	push	   *p = (push *) run;
@@ -696,14 +695,14 @@ send_chunk(dv_run *run)
 	{
 		drop_table(staging);
 		dv_state_push_close(state);
-		return false;
+		return DV_STEP_DONE;
 	}
 	state->done = c.last;
 	state->marked = Max(state->marked, Min(c.last + p->chunk, state->rows));
 	state->sent += c.sent;
 	state->rejected += rejects.n;
 	dv_state_push_put(state);
-	return true;
+	return DV_STEP_MORE;
 }
 
 /*
@@ -733,24 +732,14 @@ cure_of(const push *p, int sqlstate)
 	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
 }
 
-static char *
-join(const char *first, const char *separator, const char *second)
-{
-	bool		is_first = first != NULL && first[0] != '\0';
-	bool		is_second = second != NULL && second[0] != '\0';
-
-	if (!is_first || !is_second)
-		return is_first ? pstrdup(first) : is_second ? pstrdup(second) : NULL;
-	return psprintf("%s%s%s", first, separator, second);
-}
-
 static void
-explain(dv_run *run, const char *phase, ErrorData *error)
+explain(dv_run *run)
 {
 	push	   *p = (push *) run;
 	dv_push_state *state = dv_state_push_get(p->id);
-	const char *where = psprintf("The run was in phase \"%s\".", phase);
-	const char *hint = join(cure_of(p, error->sqlerrcode), "  ", error->hint);
+	ErrorData  *error = run->error;
+	const char *where = psprintf("The run was in phase \"%s\".", run->phase);
+	const char *hint = dv_run_join(cure_of(p, error->sqlerrcode), "  ", error->hint);
 
 	if (state == NULL)
 	{
@@ -772,11 +761,11 @@ explain(dv_run *run, const char *phase, ErrorData *error)
 
 		where = psprintf("%s  Of %s, %lld %s done; %s being sent.", where, rows_of(state->rows), (long long) state->done,
 						 are(state->done), which);
-		hint = join(hint, "\n", psprintf("The next call with the same query continues where this one stopped, without running the query again.  "
-										 "SELECT dataverse.forget_push(%lld) abandons the push.", (long long) p->id));
+		hint = dv_run_join(hint, "\n", psprintf("The next call with the same query continues where this one stopped, without running the query again.  "
+												"SELECT dataverse.forget_push(%lld) abandons the push.", (long long) p->id));
 	}
 	error->message = psprintf("could not push to foreign table %s: %s", state != NULL ? state->foreign_table : p->name, error->message);
-	error->detail = join(error->detail, "\n", where);
+	error->detail = dv_run_join(error->detail, "\n", where);
 	error->hint = unconstify(char *, hint);
 }
 
@@ -790,6 +779,7 @@ static const dv_task tasks[] = {
 };
 
 static const dv_run_kind kind = {
+	.name = "push",
 	.tasks = tasks,
 	.go_on = doubt_marked,
 	.explain = explain
@@ -831,7 +821,7 @@ take_arguments(FunctionCallInfo fcinfo)
 
 	check_arguments(fcinfo);
 	p->run.kind = &kind;
-	p->context = CurrentMemoryContext;
+	p->run.context = CurrentMemoryContext;
 	p->query = text_to_cstring(PG_GETARG_TEXT_PP(0));
 	p->relid = PG_GETARG_OID(1);
 	p->name = dv_relation_qualified_name(p->relid);
@@ -938,6 +928,8 @@ dataverse_push(PG_FUNCTION_ARGS)
 		if (begin(p))
 		{
 			dv_run_carry_out(&p->run);
+			if (p->run.error != NULL)
+				dv_run_report_error(p->run.error, ERROR);
 			report(p);
 		}
 	}

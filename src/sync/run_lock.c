@@ -30,8 +30,9 @@ DV_FUNCTION(dataverse_run_unlock);
 static LOCKTAG held;
 static bool is_held = false;
 
-/* The first key of the locks of pushes, as in the view dataverse.runs. */
+/* The first keys of the locks of pushes and copies, as in the view dataverse.runs. */
 #define PUSH_LOCK_CLASS 1685483635
+#define COPY_LOCK_CLASS 1685480816
 
 bool
 dv_run_lock_release(void)
@@ -83,21 +84,27 @@ take(uint32 class, uint32 key, bool wait)
 }
 
 static uint32
-key_of_push(int64 push)
+key_of(int64 number)
 {
-	return (uint32) (push % PG_INT32_MAX);
+	return (uint32) (number % PG_INT32_MAX);
 }
 
 bool
 dv_run_lock_push(int64 push, bool wait)
 {
-	return take(PUSH_LOCK_CLASS, key_of_push(push), wait);
+	return take(PUSH_LOCK_CLASS, key_of(push), wait);
+}
+
+bool
+dv_run_lock_copy(int64 copy, bool wait)
+{
+	return take(COPY_LOCK_CLASS, key_of(copy), wait);
 }
 
 bool
 dv_run_lock_push_until_end(int64 push)
 {
-	LOCKTAG		tag = tag_of(PUSH_LOCK_CLASS, key_of_push(push));
+	LOCKTAG		tag = tag_of(PUSH_LOCK_CLASS, key_of(push));
 
 	return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
 }

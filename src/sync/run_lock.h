@@ -7,8 +7,9 @@
 #ifndef DV_RUN_LOCK_H
 #define DV_RUN_LOCK_H
 
-/* Takes the lock of a push.  Returns false if another session has it and "wait" is false. */
+/* Takes the lock of a push or a copy.  Returns false if another session has it and "wait" is false. */
 extern bool dv_run_lock_push(int64 push, bool wait);
+extern bool dv_run_lock_copy(int64 copy, bool wait);
 
 /*
  * Takes the lock of a push until the transaction ends.  Returns false if another session has it.

@@ -37,7 +37,7 @@
 #include "sync/run.h"
 #include "sync/state.h"
 
-#define MOST_VALUES 14
+#define MOST_VALUES 15
 
 #define ARGS(...) ((Datum[]) {__VA_ARGS__})
 
@@ -117,37 +117,64 @@ static statement delete_old_runs = {
 	.nargs = 1, .types = {OIDOID}
 };
 
-static statement interrupt_runs = {
-	.sql = "UPDATE dataverse_private.run_log AS r"
+static statement delete_old_runs_of_copy = {
+	.sql = "DELETE FROM dataverse_private.run_log AS r WHERE r.copy = $1 AND r.started_at < clock_timestamp() - interval '30 days'",
+	.nargs = 1, .types = {INT8OID}
+};
+
+#define INTERRUPT_RUNS "UPDATE dataverse_private.run_log AS r" \
 	" SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'"
-	" WHERE r.push = $1 AND r.role_oid = $2 AND r.status = 'running'",
+
+static statement interrupt_runs = {
+	.sql = INTERRUPT_RUNS " WHERE r.push = $1 AND r.role_oid = $2 AND r.status = 'running'",
 	.nargs = 2, .types = {INT8OID, OIDOID}
 };
 
+static statement interrupt_runs_of_copy = {
+	.sql = INTERRUPT_RUNS " WHERE r.copy = $1 AND r.status = 'running'",
+	.nargs = 1, .types = {INT8OID}
+};
+
+#define STATUS_AND_END "CASE WHEN $3 IS NULL THEN 'skipped' ELSE 'running' END, CASE WHEN $3 IS NULL THEN clock_timestamp() END, $3"
+
 static statement insert_run = {
 	.sql = "INSERT INTO dataverse_private.run_log (push, foreign_table, query, operation, role, status, ended_at, phase)"
-	" SELECT p.id, p.foreign_table, p.query, 'push', $2, CASE WHEN $3 IS NULL THEN 'skipped' ELSE 'running' END,"
-	"  CASE WHEN $3 IS NULL THEN clock_timestamp() END, $3"
+	" SELECT p.id, p.foreign_table, p.query, 'push', $2, " STATUS_AND_END
 	" FROM dataverse_private.push_states AS p WHERE p.id = $1"
 	" RETURNING id",
 	.nargs = 3, .types = {INT8OID, TEXTOID, TEXTOID}
 };
 
-static statement add_to_run = {
-	.sql = "UPDATE dataverse_private.run_log AS r SET phase = $2,"
-	"  rows_read = r.rows_read + $3, sent = r.sent + $4, unchanged = r.unchanged + $5, missing = r.missing + $6,"
-	"  rejected = r.rejected + $7, requests = $8, throttles = $9, time_waited = make_interval(secs => $10 / 1e6)"
-	" WHERE r.id = $1 AND r.status = 'running'",
-	.nargs = 10, .types = {INT8OID, TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID}
+static statement insert_run_of_copy = {
+	.sql = "INSERT INTO dataverse_private.run_log (copy, operation, role, status, ended_at, phase)"
+	" SELECT c.id, $4, $2, " STATUS_AND_END " FROM dataverse_private.copies AS c WHERE c.id = $1"
+	" RETURNING id",
+	.nargs = 4, .types = {INT8OID, TEXTOID, TEXTOID, TEXTOID}
 };
 
+static statement add_to_run = {
+	.sql = "UPDATE dataverse_private.run_log AS r"
+	" SET phase = $2, requests = $3, throttles = $4, time_waited = make_interval(secs => $5 / 1e6),"
+	"  rows_read = r.rows_read + $6, rows_compared = r.rows_compared + $7, inserted = r.inserted + $8,"
+	"  updated = r.updated + $9, unchanged = r.unchanged + $10, deleted = r.deleted + $11, sent = r.sent + $12,"
+	"  missing = r.missing + $13, rejected = r.rejected + $14, conflicts = r.conflicts + $15"
+	" WHERE r.id = $1 AND r.status = 'running'",
+	.nargs = 15, .types = {INT8OID, TEXTOID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID, INT8OID,
+	INT8OID, INT8OID, INT8OID, INT8OID}
+};
+
+/* a run that succeeds may have an error, which was noted */
 static statement end_run = {
-	.sql = "UPDATE dataverse_private.run_log AS r SET status = CASE WHEN $2 IS NULL THEN 'succeeded' ELSE 'failed' END,"
-	"  ended_at = clock_timestamp(), sqlstate = $2, error = $3,"
+	.sql = "WITH n AS ("
+	"UPDATE dataverse_private.run_log AS r SET status = CASE WHEN $2 IS NULL THEN 'succeeded' ELSE 'failed' END,"
+	"  ended_at = clock_timestamp(), sqlstate = coalesce($2, r.sqlstate), error = coalesce($3, r.error),"
 	"  requests = $4, throttles = $5, time_waited = make_interval(secs => $6 / 1e6)"
 	" WHERE r.id = $1 AND r.status = 'running'"
-	" RETURNING r.rows_read, r.sent, r.unchanged, r.missing, r.rejected, r.requests, r.throttles,"
-	"  date_trunc('milliseconds', r.ended_at - r.started_at)::text",
+	" RETURNING r.*), c AS ("
+	"UPDATE dataverse_private.copies AS c SET succeeded_at = n.ended_at FROM n WHERE c.id = n.copy AND n.status = 'succeeded')"
+	" SELECT n.rows_read, n.rows_compared, n.inserted, n.updated, n.unchanged, n.deleted, n.sent, n.missing, n.rejected,"
+	"  n.conflicts, n.requests, n.throttles, date_trunc('milliseconds', n.ended_at - n.started_at)::text"
+	" FROM n",
 	.nargs = 6, .types = {INT8OID, TEXTOID, TEXTOID, INT8OID, INT8OID, INT8OID}
 };
 
@@ -162,6 +189,15 @@ static statement number_rejects = {
 	.sql = "UPDATE dataverse_private.rejected_rows AS r SET row_number = coalesce(u.n, r.row_number + $3)"
 	" FROM unnest($1, $2) AS u (id, n) WHERE r.id = u.id",
 	.nargs = 3, .types = {INT8ARRAYOID, INT8ARRAYOID, INT8OID}
+};
+
+static statement find_waiting = {
+	.sql = "SELECT count(*), array_agg(DISTINCT c.foreign_oid)"
+	" FROM dataverse_private.copies AS c JOIN dataverse_private.copy_refused AS r ON r.copy = c.id AND r.dangling"
+	"  JOIN pg_class AS f ON f.oid = c.foreign_oid"
+	" WHERE c.refused > 0 AND c.foreign_oid = ANY ($2) AND c.target = format('%I.%I', $3, f.relname)"
+	"  AND pg_has_role($1, dataverse_private.copy_owner(c), 'USAGE')",
+	.nargs = 3, .types = {OIDOID, OIDARRAYOID, TEXTOID}
 };
 
 typedef struct row
@@ -408,28 +444,53 @@ dv_state_push_staging(const dv_push_state *state)
  * Runs
  */
 
+/* "what" is the number of a push or a copy.  Returns 0 if it is gone. */
+static int64
+insert_run_with(statement *insert, int64 what, const char *phase, const char *operation)
+{
+	Datum		args[] = {
+		Int64GetDatum(what), current_role_name(), phase != NULL ? CStringGetTextDatum(phase) : (Datum) 0,
+		operation != NULL ? CStringGetTextDatum(operation) : (Datum) 0
+	};
+	row			r;
+
+	if (!execute(insert, args, phase != NULL ? NULL : "  n ", &r))
+		return 0;
+	(void) dv_run_effort(true);
+	return DatumGetInt64(r.values[0]);
+}
+
 int64
 dv_state_run_begin(const dv_push_state *push, const char *phase)
 {
-	Datum		id = Int64GetDatum(push->id);
 	Datum		me = ObjectIdGetDatum(GetUserId());
+	int64		run;
 	row			r;
 
 	if (phase != NULL)
 	{
 		execute(&delete_old_runs, &me, NULL, &r);
-		execute(&interrupt_runs, ARGS(id, me), NULL, &r);
+		execute(&interrupt_runs, ARGS(Int64GetDatum(push->id), me), NULL, &r);
 	}
-	if (!execute(&insert_run,
-				 ARGS(id, current_role_name(), phase != NULL ? CStringGetTextDatum(phase) : (Datum) 0),
-				 phase != NULL ? "   " : "  n", &r))
+	run = insert_run_with(&insert_run, push->id, phase, NULL);
+	if (run == 0 && phase != NULL)
+		dv_state_push_forgotten(push->id);
+	return run;
+}
+
+int64
+dv_state_run_begin_copy(int64 copy, const char *operation, const char *phase)
+{
+	Datum		id = Int64GetDatum(copy);
+	row			r;
+
+	check_caller();
+	if (phase != NULL)
 	{
-		if (phase != NULL)
-			dv_state_push_forgotten(push->id);
-		return 0;
+		execute(&delete_old_runs_of_copy, &id, NULL, &r);
+		execute(&interrupt_runs_of_copy, &id, NULL, &r);
 	}
-	(void) dv_run_effort(true);
-	return DatumGetInt64(r.values[0]);
+	return insert_run_with(&insert_run_of_copy, copy, phase, operation);
 }
 
 void
@@ -437,10 +498,12 @@ dv_state_run_add(int64 run, const char *phase, const dv_run_counts *counts)
 {
 	dv_call_totals effort = dv_run_effort(false);
 	Datum		args[] = {
-		Int64GetDatum(run), CStringGetTextDatum(phase), Int64GetDatum(counts->rows_read),
-		Int64GetDatum(counts->sent), Int64GetDatum(counts->unchanged),
-		Int64GetDatum(counts->missing), Int64GetDatum(counts->rejected),
-		Int64GetDatum(effort.requests), Int64GetDatum(effort.throttles), Int64GetDatum(effort.waited)
+		Int64GetDatum(run), CStringGetTextDatum(phase),
+		Int64GetDatum(effort.requests), Int64GetDatum(effort.throttles), Int64GetDatum(effort.waited),
+		Int64GetDatum(counts->rows_read), Int64GetDatum(counts->rows_compared),
+		Int64GetDatum(counts->inserted), Int64GetDatum(counts->updated),
+		Int64GetDatum(counts->unchanged), Int64GetDatum(counts->deleted), Int64GetDatum(counts->sent),
+		Int64GetDatum(counts->missing), Int64GetDatum(counts->rejected), Int64GetDatum(counts->conflicts)
 	};
 	row			r;
 
@@ -451,6 +514,7 @@ dv_run_result *
 dv_state_run_end(int64 run, int sqlstate, const char *message)
 {
 	dv_run_result *result = palloc0(sizeof(*result));
+	dv_run_counts *counts = &result->counts;
 	dv_call_totals effort = dv_run_effort(false);
 	Datum		args[] = {
 		Int64GetDatum(run),
@@ -458,24 +522,61 @@ dv_state_run_end(int64 run, int sqlstate, const char *message)
 		message != NULL ? CStringGetTextDatum(message) : (Datum) 0,
 		Int64GetDatum(effort.requests), Int64GetDatum(effort.throttles), Int64GetDatum(effort.waited)
 	};
+	int64	   *numbers[] = {
+		&counts->rows_read, &counts->rows_compared, &counts->inserted, &counts->updated, &counts->unchanged,
+		&counts->deleted, &counts->sent, &counts->missing, &counts->rejected, &counts->conflicts,
+		&result->requests, &result->throttles
+	};
 	row			r;
+	int			i;
 
 	if (!execute(&end_run, args, message != NULL ? NULL : " nn   ", &r))
-		elog(ERROR, "run %lld has been forgotten", (long long) run);
-	result->counts.rows_read = DatumGetInt64(r.values[0]);
-	result->counts.sent = DatumGetInt64(r.values[1]);
-	result->counts.unchanged = DatumGetInt64(r.values[2]);
-	result->counts.missing = DatumGetInt64(r.values[3]);
-	result->counts.rejected = DatumGetInt64(r.values[4]);
-	result->requests = DatumGetInt64(r.values[5]);
-	result->throttles = DatumGetInt64(r.values[6]);
-	result->took = TextDatumGetCString(r.values[7]);
+	{
+		if (message == NULL)
+			elog(ERROR, "run %lld has been forgotten", (long long) run);
+		return NULL;
+	}
+	for (i = 0; i < (int) lengthof(numbers); i++)
+		*numbers[i] = DatumGetInt64(r.values[i]);
+	result->took = TextDatumGetCString(r.values[lengthof(numbers)]);
 	return result;
 }
 
 /*
  * Rejected rows
  */
+
+static ArrayType *
+array_of_oids(const Oid *oids, int n)
+{
+	Datum	   *values = palloc(sizeof(Datum) * (n + 1));
+	int			i;
+
+	for (i = 0; i < n; i++)
+		values[i] = ObjectIdGetDatum(oids[i]);
+	return construct_array(values, n, OIDOID, sizeof(Oid), true, TYPALIGN_INT);
+}
+
+int64
+dv_state_copies_waiting(const char *schema, Oid *foreign_tables, int *n)
+{
+	Datum		args[] = {
+		ObjectIdGetDatum(GetUserId()), PointerGetDatum(array_of_oids(foreign_tables, *n)), CStringGetTextDatum(schema)
+	};
+	Datum	   *found;
+	row			r;
+	int			i;
+
+	check_caller();
+	execute(&find_waiting, args, NULL, &r);
+	*n = 0;
+	if (r.nulls[1])
+		return 0;
+	deconstruct_array(DatumGetArrayTypeP(r.values[1]), OIDOID, sizeof(Oid), true, TYPALIGN_INT, &found, NULL, n);
+	for (i = 0; i < *n; i++)
+		foreign_tables[i] = DatumGetObjectId(found[i]);
+	return DatumGetInt64(r.values[0]);
+}
 
 dv_state_rejects
 dv_state_rejects_since(TimestampTz time)

@@ -36,10 +36,15 @@ typedef struct dv_push_state
 typedef struct dv_run_counts
 {
 	int64		rows_read;
-	int64		sent;
+	int64		rows_compared;
+	int64		inserted;
+	int64		updated;
 	int64		unchanged;
+	int64		deleted;
+	int64		sent;
 	int64		missing;
 	int64		rejected;
+	int64		conflicts;
 } dv_run_counts;
 
 /* The record of a run that has ended. */
@@ -84,14 +89,27 @@ extern void dv_state_push_close(const dv_push_state *state);
 extern Oid	dv_state_push_staging(const dv_push_state *state);
 
 /*
- * Records a run of a push.  Without a phase, the run has been skipped, unless the push has ended;
- * then nothing is recorded.
+ * Record a run of a push or a copy.  Without a phase, the run has been skipped, unless the push or
+ * the copy is gone; then nothing is recorded.  The caller has checked that the copy is one of the
+ * role's.
  */
 extern int64 dv_state_run_begin(const dv_push_state *push, const char *phase);
+extern int64 dv_state_run_begin_copy(int64 copy, const char *operation, const char *phase);
+
 extern void dv_state_run_add(int64 run, const char *phase, const dv_run_counts *counts);
 
-/* Records the end of a run.  "message" is that of the error that has ended it, or NULL. */
+/*
+ * Records the end of a run.  "message" is that of the error that has ended it, or NULL.  Returns
+ * NULL if the run has failed and its record is gone, with that of its copy.
+ */
 extern dv_run_result *dv_state_run_end(int64 run, int sqlstate, const char *message);
+
+/*
+ * Finds the copies that refuse rows because others are missing: reduces a list of "n" foreign
+ * tables to theirs.  The tables of the copies have the same names in "schema".  Returns the number
+ * of these rows.
+ */
+extern int64 dv_state_copies_waiting(const char *schema, Oid *foreign_tables, int *n);
 
 /* Returns the rows that were filed for the current role since then, in their order. */
 extern dv_state_rejects dv_state_rejects_since(TimestampTz time);
