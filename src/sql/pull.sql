@@ -32,34 +32,6 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pull_check_sweep(interval) IS
   'raises an error for a negative interval; for dataverse.pull()';
 
-CREATE FUNCTION dataverse_private.pull_check(
-  columns text[], deletes text, drift text, "full" boolean, sweep interval, wait boolean, on_error text)
-RETURNS void
-LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF columns = '{}' THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = 'argument "columns" is empty',
-      hint = 'It takes names of columns of the foreign table, as in ''{name,revenue}''.  Omit it to copy all columns.';
-  END IF;
-  PERFORM dataverse_private.check_choice('argument "deletes"', deletes, 'delete', 'mark', 'ignore');
-  PERFORM dataverse_private.check_choice('argument "drift"', drift, 'add', 'ignore', 'stop');
-  PERFORM dataverse_private.check_choice('argument "on_error"', on_error, 'abort', 'continue');
-  IF sweep < interval '0' THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = format('invalid value for argument "sweep": "%s"', sweep),
-      hint = 'It is the time between two comparisons of all ids, such as ''1 day''.  With ''0'', each run compares them.';
-  END IF;
-  PERFORM dataverse_private.check_boolean('full', "full");
-  PERFORM dataverse_private.check_boolean('wait', wait);
-END
-$$;
-
-COMMENT ON FUNCTION dataverse_private.pull_check(text[], text, text, boolean, interval, boolean, text) IS
-  'raises an error for invalid arguments of dataverse.pull()';
-
 CREATE FUNCTION dataverse_private.pull_check_name(target text)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
@@ -116,14 +88,6 @@ $$;
 
 COMMENT ON FUNCTION dataverse_private.pull_check_tables(regclass, text) IS
   'raises an error for tables that cannot be copied; for dataverse.pull()';
-
-CREATE FUNCTION dataverse_private.pull_must_commit(procedure text)
-RETURNS void
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'dataverse_must_commit';
-
-COMMENT ON FUNCTION dataverse_private.pull_must_commit(text) IS
-  'raises an error in a transaction block, where procedures cannot commit; for dataverse.pull()';
 
 -- Returns the qualified name of the table, resolved by the caller's search path.
 CREATE FUNCTION dataverse_private.pull_target(target text, existing regclass, schema name)
@@ -192,26 +156,6 @@ $$;
 
 COMMENT ON FUNCTION dataverse.forget_copy(text) IS
   'removes the state and the runs of a copy; its table is left unchanged';
-
-CREATE FUNCTION dataverse_private.pull_problem(
-  target text, phase text, "sqlstate" text, message text, detail text, hint text)
-RETURNS jsonb
-LANGUAGE sql STABLE CALLED ON NULL INPUT
-SET search_path = pg_catalog, pg_temp
-AS $$
-  SELECT jsonb_build_object(
-    'sqlstate', $3, 'message', format('could not pull %s: %s', $1, $4),
-    'detail', concat_ws('  ', nullif($5, ''), coalesce('The run was in phase "' || $2 || '".', 'The run has not begun.')),
-    'hint', concat_ws('  ', nullif(btrim($6), ''), CASE WHEN $2 <> 'prepare' THEN 'The next call continues where this one stopped.'
-                                                -- PostgreSQL looks up the table first
-                                                WHEN coalesce(btrim($6), '') = '' AND $2 IS NULL AND $3 = '42501' THEN
-                                                  format('Grant the privileges that are needed: GRANT USAGE, CREATE ON SCHEMA %I TO %I;',
-                                                         (parse_ident($1))[1], current_user)
-                                                WHEN coalesce(btrim($6), '') = '' THEN 'Nothing was changed.  Remove the cause, and call the procedure again.' END))
-$$;
-
-COMMENT ON FUNCTION dataverse_private.pull_problem(text, text, text, text, text, text) IS
-  'an error as dataverse_private.run_sync() returns it';
 
 CREATE PROCEDURE dataverse.pull(
   foreign_table regclass,

@@ -95,16 +95,6 @@ AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
 COMMENT ON FUNCTION dataverse_private.run_unlock() IS
   'releases the lock of dataverse_private.run_lock(); for dataverse.pull()';
 
--- Returns true if a run continues after an error with this constraint name (src/sync/run_waits.c).
--- It has to be called in the transaction in which the error was raised.
-CREATE FUNCTION dataverse_private.run_waits("limit" text)
-RETURNS boolean
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'dataverse_run_waits';
-
-COMMENT ON FUNCTION dataverse_private.run_waits(text) IS
-  'whether a throttled run continues to wait; for dataverse.pull() and sync()';
-
 CREATE FUNCTION dataverse_private.run_begin(copy bigint, operation text, status text)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
@@ -132,38 +122,6 @@ $$;
 
 COMMENT ON FUNCTION dataverse_private.run_begin(bigint, text, text) IS
   'records the start of a run; for dataverse.pull()';
-
--- Takes the lock of a copy and begins a run.  If there is no run, either another
--- session has the lock, or there was an error.
-CREATE FUNCTION dataverse_private.run_start(
-  copy bigint, operation text, target text, wait boolean,
-  OUT run bigint, OUT state text, OUT message text, OUT detail text, OUT hint text)
-RETURNS record
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  IF NOT dataverse_private.copy_lock(copy, wait) THEN
-    PERFORM dataverse_private.run_begin(copy, operation, 'skipped');
-    RAISE NOTICE 'skipped %: another session is pulling or syncing it', target;
-    RETURN;
-  END IF;
-  run := dataverse_private.run_begin(copy, operation, 'running');
-EXCEPTION
-  WHEN query_canceled OR OTHERS THEN
-    state := SQLSTATE;
-    GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
-    PERFORM dataverse_private.run_unlock();
-    IF run IS NULL AND SQLSTATE IN ('55P03', '57014') THEN
-      detail := concat_ws('  ', nullif(detail, ''), 'It was waiting for another session that is pulling or syncing the table.');
-      hint := 'Call the procedure again later.  With wait => false, it does not wait.';
-    END IF;
-    run := NULL;
-END
-$$;
-
-COMMENT ON FUNCTION dataverse_private.run_start(bigint, text, text, boolean) IS
-  'takes the lock of a copy and begins a run; for dataverse.pull() and sync()';
 
 CREATE FUNCTION dataverse_private.run_add(run bigint, phase text, counts jsonb)
 RETURNS void
@@ -204,31 +162,6 @@ $$;
 
 COMMENT ON FUNCTION dataverse_private.run_note(bigint, text, text) IS
   'records the error that the end of a run will show, unless it fails with another one; for dataverse.pull() and sync()';
-
-CREATE FUNCTION dataverse_private.run_end(run bigint, status text, sqlstate text, error text)
-RETURNS dataverse_private.run_log
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  n dataverse_private.run_log;
-BEGIN
-  PERFORM dataverse_private.run_check(run);
-  UPDATE dataverse_private.run_log AS r
-  SET status = run_end.status, ended_at = clock_timestamp(),
-      sqlstate = coalesce(run_end.sqlstate, r.sqlstate), error = coalesce(run_end.error, r.error),
-      requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
-  FROM dataverse_private.run_requests(false) AS q
-  WHERE r.id = run AND r.status = 'running'
-  RETURNING r.* INTO n;
-  UPDATE dataverse_private.copies AS c SET succeeded_at = n.ended_at
-  WHERE c.id = n.copy AND n.status = 'succeeded';
-  RETURN n;
-END
-$$;
-
-COMMENT ON FUNCTION dataverse_private.run_end(bigint, text, text, text) IS
-  'records the end of a run; for dataverse.pull() and sync()';
 
 -- Row security is not used, so that pg_dump can read the tables; see dataverse.rejects.
 CREATE VIEW dataverse.runs WITH (security_barrier) AS

@@ -12,32 +12,28 @@
 -- then the log is read.  Earlier changes of the row are in the log by then; later
 -- ones change the merged row.
 
-CREATE FUNCTION dataverse_private.sync_check(conflict text, column_conflicts jsonb, strict boolean)
+CREATE FUNCTION dataverse_private.sync_check_columns(column_conflicts jsonb)
 RETURNS void
-LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
+LANGUAGE plpgsql IMMUTABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  policies CONSTANT text[] := '{skip,service,local}';
   name text;
   policy text;
 BEGIN
-  PERFORM dataverse_private.check_session('tables cannot be synced');
-  PERFORM dataverse_private.check_choice('argument "conflict"', conflict, VARIADIC policies);
-  PERFORM dataverse_private.check_boolean('strict', strict);
   IF jsonb_typeof(column_conflicts) <> 'object' THEN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = '"column_conflicts" is not an object',
       hint = 'Give the value for each column, as in {"creditlimit": "service"}.';
   END IF;
   FOR name, policy IN SELECT * FROM jsonb_each_text(column_conflicts) LOOP
-    PERFORM dataverse_private.check_choice(format('column "%s" in "column_conflicts"', name), policy, VARIADIC policies);
+    PERFORM dataverse_private.check_choice(format('column "%s" in "column_conflicts"', name), policy, 'skip', 'service', 'local');
   END LOOP;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_check(text, jsonb, boolean) IS
-  'raises an error for invalid arguments of dataverse.sync()';
+COMMENT ON FUNCTION dataverse_private.sync_check_columns(jsonb) IS
+  'raises an error for invalid policies of columns; for dataverse.sync()';
 
 -- Returns the statements of a run, and the information about columns that it
 -- needs.  "plan" is the result of dataverse_private.pull_prepare().  Statements that can

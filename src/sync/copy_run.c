@@ -48,7 +48,10 @@ static const argument arguments[] = {
 	{"on_error", "dataverse_private.check_choice('argument \"on_error\"', $1, 'abort', 'continue')", DV_FOR_PULL},
 	{"sweep", "dataverse_private.pull_check_sweep($1)", DV_FOR_PULL},
 	{"full", "dataverse_private.check_boolean('full', $1)", DV_FOR_PULL},
-	{"wait", "dataverse_private.check_boolean('wait', $1)", DV_FOR_RUN}
+	{"wait", "dataverse_private.check_boolean('wait', $1)", DV_FOR_RUN},
+	{"conflict", "dataverse_private.check_choice('argument \"conflict\"', $1, 'skip', 'service', 'local')", DV_FOR_SYNC},
+	{"strict", "dataverse_private.check_boolean('strict', $1)", DV_FOR_SYNC},
+	{"column_conflicts", "dataverse_private.sync_check_columns($1)", DV_FOR_SYNC}
 };
 
 struct dv_copy_arguments
@@ -145,12 +148,6 @@ dv_copy_prepare_with(const dv_copy_run *c, dv_copy_use use, const char *function
 }
 
 void
-dv_copy_check_tables(Oid foreign_table, const char *target)
-{
-	dv_spi_call("SELECT dataverse_private.pull_check_tables($1, $2)", dv_spi_of_table(foreign_table), dv_spi_of_text(target));
-}
-
-void
 dv_copy_run_init(dv_copy_run *c, const dv_run_kind *kind, Oid foreign_table, const char *target,
 				 const dv_copy_arguments *args)
 {
@@ -162,6 +159,20 @@ dv_copy_run_init(dv_copy_run *c, const dv_run_kind *kind, Oid foreign_table, con
 	c->arguments = args;
 	c->path = pstrdup(GetConfigOption("search_path", false, false));
 	c->retry.isnull = true;
+}
+
+void
+dv_copy_run_call(dv_copy_run *c, const dv_run_kind *kind, FunctionCallInfo fcinfo)
+{
+	Oid			foreign_table = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
+	const char *target = PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1));
+
+	dv_spi_call("SELECT dataverse_private.pull_check_tables($1, $2)", dv_spi_of_table(foreign_table), dv_spi_of_text(target));
+	dv_copy_run_init(c, kind, foreign_table, target, dv_copy_arguments_of(fcinfo));
+	dv_run_commit();
+	dv_run_carry_out(&c->run);
+	if (c->run.error != NULL)
+		dv_run_report_error(c->run.error, ERROR);
 }
 
 /*

@@ -36,21 +36,25 @@ typedef struct dv_copy_run
 /* Checks all arguments but the names of tables, and copies them. */
 extern dv_copy_arguments *dv_copy_arguments_of(FunctionCallInfo fcinfo);
 
-/* Calls a function with these values, and with the arguments that are meant for it. */
+/* Fills in a run that is about to begin, in the current memory context. */
+extern void dv_copy_run_init(dv_copy_run *c, const dv_run_kind *kind, Oid foreign_table,
+							 const char *target, const dv_copy_arguments *arguments);
+
+/*
+ * Carries out a run with the arguments of its procedure, whose first ones are the two tables.
+ * Raises the error that ends the run, if any.
+ */
+extern void dv_copy_run_call(dv_copy_run *c, const dv_run_kind *kind, FunctionCallInfo fcinfo);
+
+/* The function that gets an argument, by its name. */
 typedef enum dv_copy_use
 {
 	DV_FOR_RUN, DV_FOR_PULL, DV_FOR_SYNC
 } dv_copy_use;
 
+/* Calls such a function, with these values as well.  Returns its result, in the memory of the run. */
 extern dv_spi_value dv_copy_prepare_with(const dv_copy_run *c, dv_copy_use use, const char *function,
 										 int n, const char *const *names, const dv_spi_value *values);
-
-/* Raises an error unless both arguments name tables of the right kind. */
-extern void dv_copy_check_tables(Oid foreign_table, const char *target);
-
-/* Fills in a run that is about to begin, in the current memory context. */
-extern void dv_copy_run_init(dv_copy_run *c, const dv_run_kind *kind, Oid foreign_table,
-							 const char *target, const dv_copy_arguments *arguments);
 
 /* Tasks, whose phases depend on the run. */
 extern dv_outcome dv_copy_open(dv_run *run);

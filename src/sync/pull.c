@@ -63,6 +63,8 @@ static const dv_task tasks[] = {
 	[FINISH] = {NULL, dv_copy_finish, .done = DV_RUN_END}
 };
 
+#define NEEDED "{SELECT}"
+
 static const dv_run_kind kind = {
 	.name = "pull",
 	.tasks = tasks,
@@ -90,33 +92,17 @@ report(const dv_copy_run *c)
 					dv_run_number_of(r->requests, "request"), dv_run_number_of(r->throttles, "throttle"), r->took)));
 }
 
-/* Pulls a table.  Tables that the caller has not named are reported only if something has changed. */
-static void
-run_pull(dv_copy_run *c)
-{
-	c->needed = "{SELECT}";
-	dv_run_carry_out(&c->run);
-	if (c->run.error == NULL && c->run.result != NULL && (c->named || has_changed(c->run.result)))
-		report(c);
-}
-
 /* pull(foreign_table, target, columns, deletes, drift, full, sweep, wait, on_error) */
 Datum
 dataverse_pull(PG_FUNCTION_ARGS)
 {
-	Oid			foreign_table = PG_ARGISNULL(0) ? InvalidOid : PG_GETARG_OID(0);
-	dv_copy_run c = {0};
-	const char *target;
+	dv_copy_run c = {.needed = NEEDED};
 
 	dv_run_must_commit(fcinfo, "dataverse.pull()");
 	SPI_connect_ext(SPI_OPT_NONATOMIC);
-	target = PG_ARGISNULL(1) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(1));
-	dv_copy_check_tables(foreign_table, target);
-	dv_copy_run_init(&c, &kind, foreign_table, target, dv_copy_arguments_of(fcinfo));
-	dv_run_commit();
-	run_pull(&c);
-	if (c.run.error != NULL)
-		dv_run_report_error(c.run.error, ERROR);
+	dv_copy_run_call(&c, &kind, fcinfo);
+	if (c.run.result != NULL)
+		report(&c);
 	SPI_finish();
 	PG_RETURN_VOID();
 }
@@ -182,7 +168,7 @@ pull_table(const pull_all *all, pulled *t)
 {
 	MemoryContext before = CurrentMemoryContext;
 	MemoryContext context;
-	dv_copy_run c = {0};
+	dv_copy_run c = {.needed = NEEDED};
 	char	   *target = name_of_copy(all, t->relid);
 
 	if (target == NULL)
@@ -191,7 +177,10 @@ pull_table(const pull_all *all, pulled *t)
 	MemoryContextSwitchTo(context);
 	dv_copy_run_init(&c, &kind, t->relid, target, all->arguments);
 	c.named = false;
-	run_pull(&c);
+	dv_run_carry_out(&c.run);
+	/* the caller has not named the table */
+	if (c.run.error == NULL && has_changed(c.run.result))
+		report(&c);
 	MemoryContextSwitchTo(before);
 	forget_error(t);
 	t->changed = t->changed || has_changed(c.run.result);

@@ -30,37 +30,22 @@
 #include "sync/run.h"
 #include "sync/run_lock.h"
 
-DV_FUNCTION(dataverse_must_commit);
 DV_FUNCTION(dataverse_run_requests);
 
 /*
  * Transactions
  */
 
-static void
-must_commit(bool nonatomic, const char *procedure)
+void
+dv_run_must_commit(FunctionCallInfo fcinfo, const char *procedure)
 {
-	if (IsTransactionBlock() || IsSubTransaction() || !nonatomic)
+	if (IsTransactionBlock() || IsSubTransaction() || fcinfo->context == NULL ||
+		!IsA(fcinfo->context, CallContext) || castNode(CallContext, fcinfo->context)->atomic)
 		ereport(ERROR,
 				(errcode(ERRCODE_ACTIVE_SQL_TRANSACTION),
 				 errmsg("%s cannot run inside a transaction block or a function", procedure),
 				 errdetail("It commits after each step."),
 				 errhint("Send the CALL as the only statement of its string, outside of BEGIN and COMMIT.  This also applies to jobs of pg_cron.")));
-}
-
-void
-dv_run_must_commit(FunctionCallInfo fcinfo, const char *procedure)
-{
-	must_commit(fcinfo->context != NULL && IsA(fcinfo->context, CallContext) &&
-				!castNode(CallContext, fcinfo->context)->atomic, procedure);
-}
-
-/* pull_must_commit(procedure): the same for a procedure in PL/pgSQL that calls this function */
-Datum
-dataverse_must_commit(PG_FUNCTION_ARGS)
-{
-	must_commit(SPI_inside_nonatomic_context(), text_to_cstring(PG_GETARG_TEXT_PP(0)));
-	PG_RETURN_VOID();
 }
 
 void
