@@ -114,6 +114,10 @@ CALL dataverse.push(NULL, 'push_dv.account');
 CALL dataverse.push(' ; ', 'push_dv.account');
 CALL dataverse.push('DELETE FROM source RETURNING name', 'push_dv.account');
 CALL dataverse.push('SELECT $1 AS name', 'push_dv.account');
+CALL dataverse.push('SELECT 1 AS name) AS q; DROP TABLE push_local.source; SELECT FROM (SELECT 2 AS name', 'push_dv.account');
+CALL dataverse.push('SELECT now() AS numberofemployees', 'push_dv.account');
+CALL dataverse.push('SELECT ''ten'' AS numberofemployees', 'push_dv.account');
+CALL dataverse.push('SELECT name, name FROM source', 'push_dv.account');
 CALL dataverse.push('SELECT FROM source', 'push_dv.account');
 SELECT * FROM pg_temp.left_over;
 
@@ -143,6 +147,13 @@ ALTER FOREIGN TABLE push_dv.account ALTER accountnumber DROP DEFAULT, DROP COLUM
 CALL dataverse.push($$SELECT id AS accountid, NULL::text AS name, 'A-' || employees AS accountnumber FROM source WHERE employees = 8$$, 'push_dv.account', operation => 'upsert');
 SELECT name, accountnumber FROM push_dv.account WHERE accountid = (SELECT id FROM source WHERE employees = 8);
 DELETE FROM push_dv.account WHERE name = 'in time';
+
+-- rows of different length stay in their order
+CALL dataverse.push($$SELECT i AS numberofemployees, repeat('x', CASE WHEN i % 7 = 0 THEN 1900 ELSE i END) AS description, CASE WHEN i % 20 = 1 THEN 'infinity' END AS overriddencreatedon
+  FROM generate_series(1, 500) AS i$$, 'push_dv.account', on_error => 'continue', chunk => 120);
+SELECT count(*), bool_and(("row" ->> 'numberofemployees')::int = row_number) AS numbered FROM dataverse.rejects;
+DELETE FROM dataverse.rejects;
+DELETE FROM push_dv.account WHERE description IS NOT NULL;
 
 -- called by code that can commit, and by code that cannot
 DO $$

@@ -153,9 +153,10 @@ COMMENT ON FUNCTION dataverse_private.push_check_key(regclass, jsonb, text[]) IS
   'refuses columns that are not an alternate key; for dataverse.push()';
 
 -- Returns the statements of a push: $1 and $2 are the numbers before the first and
--- of the last row, $3 selects among them, by their numbers or ids.  Statements that write run with the
+-- of the last row, $3 selects among them, by their numbers or ids, $4 is the greatest version
+-- before the push, and $5 the time when it began.  Statements that write run with the
 -- caller's search path, which triggers may expect, so names and operators are
--- qualified.
+-- qualified.  "send" returns rows in the order in which they are stored, that of their numbers.
 --
 -- "existing" are rows whose ids exist.  "done" are rows that need not be sent
 -- again: a row to create that exists and is ours, a row to change that has the
@@ -163,7 +164,7 @@ COMMENT ON FUNCTION dataverse_private.push_check_key(regclass, jsonb, text[]) IS
 -- row belongs to no other one.  A row with a supplied id is ours if it has changed
 -- since the push began, and has the values that were to be sent.
 CREATE FUNCTION dataverse_private.push_statements(
-  foreign_table regclass, staging regclass, operation text, key text[], version_before bigint, staged_at timestamptz,
+  foreign_table regclass, staging regclass, operation text, key text[],
   OUT send text, OUT send_these text, OUT send_returning text, OUT "all" text, OUT firsts text, OUT existing text, OUT ours text,
   OUT with_ids text, OUT number_ids text, OUT duplicate text, OUT version text, OUT "match" text, OUT upsert_key text, OUT id_column text,
   OUT is_own boolean, OUT is_given boolean, OUT by_id boolean, OUT pairs boolean)
@@ -178,6 +179,7 @@ DECLARE
   own CONSTANT boolean := NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = staging AND a.attname = 'own id');
   info CONSTANT jsonb := dataverse_private.push_info(foreign_table, operation, key, columns);
   keys CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(info -> 'match'));
+  version_column CONSTANT text := CASE WHEN NOT (info ->> 'elastic')::boolean THEN info ->> 'version_column' END;
   span CONSTANT text := 's."row number" OPERATOR(pg_catalog.>) $1 AND s."row number" OPERATOR(pg_catalog.<=) $2';
   these CONSTANT text := ' AND s."row number" OPERATOR(pg_catalog.=) ANY ($3)';
   source CONSTANT text := format('ONLY %s AS s', staging);
@@ -226,10 +228,10 @@ BEGIN
     is_ours := format('(s."own id" OR %s AND %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
                    ' AND e."row number" < s."row number"))',
       CASE
-        WHEN version_before IS NOT NULL THEN format('t.%I > %s', info ->> 'version_column', version_before)
+        WHEN version_column IS NOT NULL THEN format('t.%I > $4', version_column)
         WHEN EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attname = 'createdon'
                        AND a.atttypid = 'timestamptz'::regtype) THEN
-          format('t.createdon >= timestamptz %L', staged_at - interval '5 minutes')
+          't.createdon >= $5 - interval ''5 minutes'''
         ELSE 'true' END,
       same, staging, id_column);
   END IF;
@@ -244,7 +246,6 @@ BEGIN
   send_these := send || these || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END;
   send_returning := format('WITH w AS (%s%s ORDER BY s."row number" RETURNING %4$I) SELECT pg_catalog.array_agg(s."row number")'
                            ' FROM w AS t, %3$s WHERE t.%4$I OPERATOR(pg_catalog.=) s.%4$I AND %5$s%2$s', send, these, source, id_column, span);
-  send := send || CASE WHEN operation IN ('insert', 'upsert') THEN ' ORDER BY s."row number"' ELSE '' END;
   "all" := format('SELECT array_agg(s."row number") FROM %s WHERE %s', source, span);
   firsts := format('SELECT array_agg(s."row number") FROM %s WHERE %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
                    ' AND e."row number" < s."row number")', source, span, staging, id_column);
@@ -269,8 +270,8 @@ BEGIN
     FROM unnest(keys) WITH ORDINALITY AS u (m, i)
       JOIN pg_attribute AS a ON a.attrelid = staging AND a.attname = m JOIN pg_type AS t ON t.oid = a.atttypid;
   END IF;
-  IF NOT own AND info ->> 'version_column' IS NOT NULL AND NOT (info ->> 'elastic')::boolean THEN
-    version := format('SELECT ARRAY(SELECT coalesce(t.%1$I, 0) FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info ->> 'version_column', foreign_table);
+  IF NOT own AND version_column IS NOT NULL THEN
+    version := format('SELECT ARRAY(SELECT coalesce(t.%1$I, 0) FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', version_column, foreign_table);
   END IF;
   IF operation = 'upsert' AND NOT by_id AND key <> '{}' THEN
     upsert_key := (SELECT string_agg(quote_ident(k), ', ' ORDER BY i) FROM unnest(key) WITH ORDINALITY AS u (k, i));
@@ -278,34 +279,31 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.push_statements(regclass, regclass, text, text[], bigint, timestamptz) IS
+COMMENT ON FUNCTION dataverse_private.push_statements(regclass, regclass, text, text[]) IS
   'the statements of a push; for dataverse.push()';
 
--- Creates the table for the rows of a query, and returns the statement that runs the
--- query and stores its rows.  The table is created in the first schema of the caller's
--- search path in which the caller can create tables, since owners of schemas in the
+-- Creates the table for the rows of a query with these columns, in the first schema of the
+-- caller's search path in which the caller can create tables, since owners of schemas in the
 -- path are trusted anyway.  No other role gets rights to the table, not even by default
 -- privileges.
 --
 -- The types are those of the foreign table, so that unsuitable values are refused
--- before anything is sent.
+-- before anything is sent.  The rows of a heap stay in the order in which they are stored.
 CREATE FUNCTION dataverse_private.push_table(
-  name text, foreign_table regclass, query text, operation text, key text[], schemas name[], path text, OUT staging text, OUT fill text)
-RETURNS record
+  name text, foreign_table regclass, columns text[], operation text, key text[], schemas name[])
+RETURNS regclass
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  body CONSTANT text := format(E'(%s\n) AS q', regexp_replace(query, '[;[:space:]]+$', ''));
   schema CONSTANT name := (
     SELECT n.nspname FROM unnest(schemas) WITH ORDINALITY AS u (s, i) JOIN pg_namespace AS n ON n.nspname = u.s
     WHERE has_schema_privilege(n.oid, 'CREATE') AND n.oid <> pg_my_temp_schema() AND NOT starts_with(n.nspname, 'pg_')
     ORDER BY u.i LIMIT 1);
-  columns text[];
-  types oid[];
-  info jsonb;
-  id text;
-  made boolean;
+  staging CONSTANT text := format('%I.%I', schema, name);
+  info CONSTANT jsonb := dataverse_private.push_info(foreign_table, operation, key, columns);
+  id CONSTANT text := info ->> 'id_column';
+  makes_ids CONSTANT boolean := operation = 'insert' AND NOT (info ->> 'pairs')::boolean;
   grantee text;
 BEGIN
   IF schema IS NULL THEN
@@ -314,36 +312,13 @@ BEGIN
       detail = 'The result of the query is stored in a table in the first schema of search_path in which the role can create tables.',
       hint = format('Create a schema, or ask an administrator to create one: CREATE SCHEMA AUTHORIZATION %I;', current_user);
   END IF;
-  staging := format('%I.%I', schema, name);
-  PERFORM set_config('search_path', path, true);
-  BEGIN
-    EXECUTE pg_catalog.format('CREATE TABLE %s AS SELECT q.* FROM %s WITH NO DATA', staging, body);
-  EXCEPTION
-    WHEN syntax_error OR undefined_parameter THEN
-      RAISE EXCEPTION USING
-        errcode = SQLSTATE, message = SQLERRM,
-        hint = 'The query must be a single SELECT, VALUES, or TABLE command, optionally with WITH, and without parameters.';
-  END;
-  PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-  SELECT array_agg(a.attname::text ORDER BY a.attnum), array_agg(a.atttypid ORDER BY a.attnum) INTO columns, types
-  FROM pg_attribute AS a WHERE a.attrelid = to_regclass(staging) AND a.attnum > 0;
-  EXECUTE format('DROP TABLE %s', staging);
-  IF columns IS NULL THEN
-    RAISE EXCEPTION USING
-      errcode = 'invalid_parameter_value', message = 'the query returns no columns',
-      hint = 'The columns of the query must have the names of columns of the foreign table: name them with AS.';
-  END IF;
-  info := dataverse_private.push_info(foreign_table, operation, key, columns);
   IF operation = 'upsert' AND key <> '{}' AND NOT (info ->> 'by_id')::boolean THEN
     PERFORM dataverse_private.push_check_key(foreign_table, info, key);
   END IF;
-  id := info ->> 'id_column';
-  made := operation = 'insert' AND NOT (info ->> 'pairs')::boolean;
-
   EXECUTE (
-    SELECT format('CREATE TABLE %s ("row number" bigint%s%s, %s) WITH (autovacuum_enabled = off)', staging,
-                  CASE WHEN made AND id = ANY (columns) THEN ', "own id" boolean' END,
-                  CASE WHEN made AND id <> ALL (columns) THEN format(', %I uuid', id) END,
+    SELECT format('CREATE TABLE %s ("row number" bigint%s%s, %s) USING heap WITH (autovacuum_enabled = off)', staging,
+                  CASE WHEN makes_ids AND id = ANY (columns) THEN ', "own id" boolean' END,
+                  CASE WHEN makes_ids AND id <> ALL (columns) THEN format(', %I uuid', id) END,
                   string_agg(format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod)), ', ' ORDER BY u.i))
     FROM unnest(columns) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = u.c);
   FOR grantee IN
@@ -352,21 +327,9 @@ BEGIN
   LOOP
     EXECUTE format('REVOKE ALL ON TABLE %s FROM %s CASCADE', staging, grantee);
   END LOOP;
-
-  fill := (
-    SELECT format('INSERT INTO %s SELECT pg_catalog.row_number() OVER ()%s%s, %s FROM %s', staging,
-                  CASE WHEN made AND id = ANY (columns) THEN format(', q.%I IS NULL', id) END,
-                  CASE WHEN made AND id <> ALL (columns) THEN ', dataverse.new_id()' END,
-                  string_agg(CASE
-                    WHEN made AND c = id THEN format('coalesce(CAST(q.%I AS pg_catalog.uuid), dataverse.new_id())', c)
-                    -- a constant would have the type of the column if it were inserted into it
-                    WHEN t IN ('text'::regtype, 'varchar'::regtype) AND f.typcategory <> 'S' THEN
-                      format('CAST(q.%I AS %I.%I)', c, f.typnamespace::regnamespace, f.typname)
-                    ELSE format('q.%I', c) END, ', ' ORDER BY u.i), body)
-    FROM unnest(columns, types) WITH ORDINALITY AS u (c, t, i)
-      JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = u.c JOIN pg_type AS f ON f.oid = a.atttypid);
+  RETURN staging::regclass;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.push_table(text, regclass, text, text, text[], name[], text) IS
+COMMENT ON FUNCTION dataverse_private.push_table(text, regclass, text[], text, text[], name[]) IS
   'creates the table for the rows of a push; for dataverse.push()';

@@ -17,26 +17,20 @@
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "common/pg_prng.h"
 #include "executor/executor.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
 #include "utils/uuid.h"
 
 #include "compat.h"
 #include "dataverse/address.h"
-#include "dataverse/guid.h"
 #include "fdw/columns.h"
 #include "fdw/modify/modify.h"
+#include "fdw/new_id.h"
 #include "fdw/result_relation.h"
 #include "fdw/setting.h"
-
-DV_FUNCTION(dataverse_new_id);
-
-static dv_guid_clock guid_clock;
 
 /*
  * Preparing
@@ -362,16 +356,6 @@ address_by_key(const dv_modify *m, dv_modify_row *row, TupleTableSlot *slot,
  * Rows
  */
 
-/* Makes an id that is greater than all that this backend has made before. */
-static void
-make_id(uint8 *id)
-{
-	int64		now = GetCurrentTimestamp() +
-	(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY;
-
-	dv_guid_make(&guid_clock, now, pg_prng_uint64(&pg_global_prng_state), id);
-}
-
 static void
 set_id(dv_modify_row *row, Datum value)
 {
@@ -391,7 +375,7 @@ const uint8 *
 dv_identity_reserve(dv_modify *m)
 {
 	if (!m->identity.reserved)
-		make_id(m->identity.next_id);
+		dv_new_id(m->identity.next_id);
 	m->identity.reserved = true;
 	return m->identity.next_id;
 }
@@ -443,7 +427,7 @@ find_new(dv_modify *m, TupleTableSlot *slot, dv_modify_row *row, dv_modify_fault
 	if (m->identity.nkeys > 0)
 	{
 		/* for a row that is looked up and does not exist */
-		make_id(row->id);
+		dv_new_id(row->id);
 		return address_by_key(m, row, slot, fault);
 	}
 	fault->attnum = id;
@@ -534,14 +518,4 @@ dv_identity_find(dv_modify *m, TupleTableSlot *slot, TupleTableSlot *planSlot, d
 	if (m->command == CMD_INSERT)
 		return find_new(m, slot, row, fault);
 	return find_old(m, planSlot, row, fault);
-}
-
-/* new_id(): the next id, as it would be generated for a row that is inserted without one */
-Datum
-dataverse_new_id(PG_FUNCTION_ARGS)
-{
-	pg_uuid_t  *id = palloc(sizeof(*id));
-
-	make_id(id->data);
-	PG_RETURN_UUID_P(id);
 }
