@@ -228,7 +228,7 @@ COMMENT ON FUNCTION dataverse_private.pending_retry(bigint, timestamptz) IS
 -- themselves.  They are created without these references; "held" are the columns to
 -- be sent afterwards.  References to rows that will not be created are left as they
 -- are.
-CREATE FUNCTION dataverse_private.pending_loosen(copy bigint, plan jsonb)
+CREATE FUNCTION dataverse_private.pending_loosen(copy bigint, sync dataverse_private.sync_plan)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
@@ -245,8 +245,8 @@ BEGIN
     WHERE pg_has_role(dataverse_private.caller(), dataverse_private.copy_owner(c), 'USAGE')),
   loose AS (
     SELECT p.id, array_agg(DISTINCT u.c) AS columns
-    FROM dataverse_private.pending AS p, jsonb_array_elements_text(plan -> 'references') AS r,
-      LATERAL (VALUES (r), (plan -> 'partners' ->> r)) AS u (c)
+    FROM dataverse_private.pending AS p, unnest(sync.referring) AS r,
+      LATERAL (VALUES (r), (sync.partners ->> r)) AS u (c)
     WHERE p.copy = pending_loosen.copy AND p.state = 'filed' AND p.decision IS NULL AND p.kind = 'refused'
       AND p.operation = 'I' AND p.sqlstate = '23503' AND u.c IS NOT NULL
       AND lower(p.ours ->> r) IN (SELECT w.id FROM waiting AS w)
@@ -258,7 +258,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pending_loosen(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pending_loosen(bigint, dataverse_private.sync_plan) IS
   'lets new rows that refer to each other be created first without these references; for dataverse.sync()';
 
 -- Returns the next rows to send, to ask about, or to fetch: new rows of one

@@ -119,13 +119,13 @@ COMMENT ON FUNCTION dataverse_private.pull_changed_statement(regclass, regclass,
   'the statement that finds values that a copy would change; for dataverse.pull()';
 
 -- Refuses those of the merged rows whose values have changed.
-CREATE FUNCTION dataverse_private.pull_check_values(plan jsonb, path text)
+CREATE FUNCTION dataverse_private.pull_check_values(plan dataverse_private.copy_plan, path text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  statement CONSTANT text := plan ->> 'changed';
+  statement CONSTANT text := plan.changed;
   most CONSTANT integer := 100;
   changed record;
 BEGIN
@@ -135,13 +135,13 @@ BEGIN
   IF changed.name IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = 'data_exception',
-      message = format('column "%s" (%s) of table %s would have %s instead of %s', changed.name, changed.type, plan ->> 'target',
+      message = format('column "%s" (%s) of table %s would have %s instead of %s', changed.name, changed.type, plan.target,
                        quote_literal(left(changed.here, most)), quote_literal(left(changed.there, most)));
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_check_values(jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_values(dataverse_private.copy_plan, text) IS
   'refuses rows with values that a copy would change; for dataverse.pull()';
 
 -- Returns the types of the copy's columns that follow the foreign table: those that

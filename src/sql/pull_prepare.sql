@@ -38,19 +38,20 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pull_create(regclass, text, text[], text, text) IS
   'creates the table of a copy; for dataverse.pull()';
 
--- Returns the statements that merge.  They run with the caller's search path,
+-- Adds the statements to a plan.  They run with the caller's search path,
 -- which triggers expect, so every name and operator is qualified.  Columns may
 -- have the names of aliases, so rows are written as "s.*" and columns are
 -- qualified everywhere.  Rows are compared by their binary images, which needs
 -- no operators of their types.
 CREATE FUNCTION dataverse_private.pull_statements(
-  foreign_table regclass, target regclass, columns text[], followed jsonb, info jsonb, keyed boolean, deletes text, on_error text)
-RETURNS jsonb
+  INOUT plan dataverse_private.copy_plan, target regclass, followed jsonb, keyed boolean, deletes text)
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  id CONSTANT text := quote_ident(info ->> 'id_column');
+  foreign_table CONSTANT regclass := plan.foreign_table;
+  id CONSTANT text := quote_ident(plan.id_column);
+  version CONSTANT text := quote_ident(plan.version_column);
   rows CONSTANT text := format('dataverse_private.page_rows(NULL::%s) AS s', foreign_table);
   -- of a set of ids: the same only for the same set
   digest CONSTANT text := 'coalesce(pg_catalog.bit_xor(pg_catalog.uuid_hash_extended(%s, 0)), 0)';
@@ -59,21 +60,19 @@ DECLARE
   sets text;
   ours text;
   theirs text;
-  values_of jsonb;
   new_only text;
   whole_row text;
   partition CONSTANT text := (
-    SELECT quote_ident(c.name)
-    FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
-    WHERE (info ->> 'elastic')::boolean AND c.attribute = 'partitionid');
+    SELECT quote_ident(c.name) FROM unnest(plan.column_names, plan.attribute_names) AS c (name, attribute)
+    WHERE plan.elastic AND c.attribute = 'partitionid');
 BEGIN
   SELECT string_agg(quote_ident(c.name), ', ' ORDER BY c."position"), string_agg(c.input, ', ' ORDER BY c."position"),
          string_agg(format('%I = %s', c.name, c.input), ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
          string_agg(format('t.%I', c.name), ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
          string_agg(c.stored, ', ' ORDER BY c."position") FILTER (WHERE quote_ident(c.name) <> id),
-         jsonb_object_agg(c.name, c.input)
-  INTO names, inputs, sets, ours, theirs, values_of
-  FROM dataverse_private.pull_conversions(foreign_table, target, columns, followed) AS c;
+         array_agg(c.input ORDER BY c."position")
+  INTO names, inputs, sets, ours, theirs, plan.inputs
+  FROM dataverse_private.pull_conversions(foreign_table, target, plan.columns, followed) AS c;
   IF deletes = 'mark' THEN
     sets := concat_ws(', ', sets, 'deleted_at = NULL');
     ours := concat_ws(', ', ours, 't.deleted_at');
@@ -83,65 +82,69 @@ BEGIN
   -- table see only new rows
   new_only := format('NOT EXISTS (SELECT FROM %s AS x WHERE x.%2$s OPERATOR(pg_catalog.=) s.%2$s OFFSET 0)', target, id);
   -- a row of the type of the foreign table, with the columns that are copied
-  SELECT string_agg(CASE WHEN a.attname = ANY (columns) THEN format('f.%I', a.attname) ELSE 'NULL' END, ', ' ORDER BY a.attnum)
+  SELECT string_agg(CASE WHEN a.attname = ANY (plan.columns) THEN format('f.%I', a.attname) ELSE 'NULL' END, ', ' ORDER BY a.attnum)
   INTO whole_row
   FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped;
-  RETURN jsonb_build_object(
-    'inputs', values_of,
-    'backfill', format('WITH i AS (INSERT INTO %s AS t (%s) SELECT %s FROM %s %s RETURNING t.%s AS id) SELECT pg_catalog.count(*), %s FROM i', target, names,
-                       inputs, rows, CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END, id, format(digest, 'i.id')),
-    'insert', format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s', target, names, inputs, rows, new_only)
-      || CASE WHEN keyed THEN format(' ON CONFLICT (%s) DO NOTHING', id) ELSE '' END,
-    'update', CASE WHEN sets IS NOT NULL THEN
-      format('UPDATE %s AS t SET %s FROM %s WHERE t.%4$s OPERATOR(pg_catalog.=) s.%4$s'
-             ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs) END,
-    'changed', dataverse_private.pull_changed_statement(foreign_table, target, columns, followed),
-    'read', format('SELECT pg_catalog.count(dataverse_private.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
-                   ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table),
-    'twice', CASE WHEN partition IS NOT NULL THEN 'SELECT array_agg(v.id) FROM (SELECT r AS id FROM dataverse_private.page_repeated() AS r'
-      || CASE WHEN partition = ANY (ARRAY(SELECT quote_ident(c) FROM unnest(columns) AS c)) THEN
+  plan.backfill := format(
+    'WITH i AS (INSERT INTO %s AS t (%s) SELECT %s FROM %s %s RETURNING t.%s AS id) SELECT pg_catalog.count(*), %s FROM i',
+    target, names, inputs, rows, CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END, id, format(digest, 'i.id'));
+  plan.insert := format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s', target, names, inputs, rows, new_only)
+    || CASE WHEN keyed THEN format(' ON CONFLICT (%s) DO NOTHING', id) ELSE '' END;
+  IF sets IS NOT NULL THEN
+    plan.update := format('UPDATE %s AS t SET %s FROM %s WHERE t.%4$s OPERATOR(pg_catalog.=) s.%4$s'
+                          ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs);
+  END IF;
+  plan.delete := CASE deletes
+    WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse_private.page_deletions() AS d (id)'
+                              ' WHERE t.%s OPERATOR(pg_catalog.=) d.id', target, id)
+    WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse_private.page_deletions() AS d (id)'
+                            ' WHERE t.%s OPERATOR(pg_catalog.=) d.id AND t.deleted_at IS NULL', target, id) END;
+  plan.page_ids := format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse_private.page_deletions() AS d)', id, rows);
+  plan.entry := format(
+    'SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse_private.page_deletions() AS d', id,
+    CASE plan.on_error WHEN 'continue' THEN
+      format('(SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(s.*)) AS e WHERE e.key = ANY (%L))', plan.columns)
+    ELSE 'NULL::jsonb' END, rows);
+  plan.changed := dataverse_private.pull_changed_statement(foreign_table, target, plan.columns, followed);
+  IF partition IS NOT NULL THEN
+    plan.twice := 'SELECT array_agg(v.id) FROM (SELECT r AS id FROM dataverse_private.page_repeated() AS r'
+      || CASE WHEN partition = ANY (ARRAY(SELECT quote_ident(c) FROM unnest(plan.columns) AS c)) THEN
            format(' UNION ALL SELECT s.%1$s FROM %2$s WHERE EXISTS (SELECT FROM %3$s AS t WHERE t.%1$s = s.%1$s'
                   ' AND t.%4$s::text COLLATE "C" IS DISTINCT FROM s.%4$s::text COLLATE "C" OFFSET 0)', id, rows, target, partition)
-         ELSE '' END || ') AS v' END,
-    'partitions', format('SELECT pg_catalog.min(v.id::text) AS id, pg_catalog.string_agg(v.p, '', '' ORDER BY v.p) AS names'
-                         ' FROM (SELECT DISTINCT f.%1$s AS id, f.%2$s::text AS p FROM ONLY %3$s AS f WHERE f.%1$s = ANY ($1)) AS v'
-                         ' GROUP BY v.id HAVING count(*) > 1 ORDER BY 1 LIMIT 1', id, partition, foreign_table),
-    'lock', format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
-                   ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id),
-    'existing', format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse_private.pending_ids($1, ''{taken}'') AS p (id)'
-                       ' ON p.id OPERATOR(pg_catalog.=) t.%2$s', target, id),
-    'page_ids', format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse_private.page_deletions() AS d)', id, rows),
-    'entry', format('SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse_private.page_deletions() AS d', id,
-                    CASE on_error WHEN 'continue' THEN
-                      format('(SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(s.*)) AS e WHERE e.key = ANY (%L))',
-                             columns)
-                    ELSE 'NULL::jsonb' END, rows),
-    'delete', CASE deletes
-      WHEN 'delete' THEN format('DELETE FROM %s AS t USING dataverse_private.page_deletions() AS d (id)'
-                                ' WHERE t.%s OPERATOR(pg_catalog.=) d.id', target, id)
-      WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse_private.page_deletions() AS d (id)'
-                              ' WHERE t.%s OPERATOR(pg_catalog.=) d.id AND t.deleted_at IS NULL', target, id) END,
-    'ghosts', CASE WHEN deletes <> 'ignore' THEN
-      format('SELECT ARRAY(SELECT t.%1$s FROM %2$s AS t WHERE %3$sNOT EXISTS (SELECT FROM dataverse_private.copy_ids_of($1) AS i'
-             ' WHERE i.id OPERATOR(pg_catalog.=) t.%1$s) AND NOT EXISTS (SELECT FROM %4$s WHERE s.%1$s OPERATOR(pg_catalog.=) t.%1$s))',
-             id, target, CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, rows) END,
-    'there', format('SELECT ARRAY(SELECT f.%1$s FROM ONLY %2$s AS f WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1))', id, foreign_table),
-    'digest', format('SELECT %s FROM %s AS t', format(digest, 't.' || id), target),
-    'greatest', format('SELECT pg_catalog.max(t.%s) FROM %s AS t', quote_ident(info ->> 'version_column'), target),
-    'went_back', format('SELECT EXISTS (SELECT FROM dataverse_private.copy_ids_of($1) AS i JOIN %s AS t ON t.%s OPERATOR(pg_catalog.=) i.id'
-                        ' WHERE i.version OPERATOR(pg_catalog.<) t.%s)', target, id, quote_ident(info ->> 'version_column')),
-    'differing', format('SELECT pg_catalog.array_agg(i.id) FROM dataverse_private.copy_ids_of($1) AS i LEFT JOIN %s AS t'
-                        ' ON t.%2$s OPERATOR(pg_catalog.=) i.id'
-                        ' WHERE t.%2$s IS NULL OR (ROW(t.%3$s%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(i.version%5$s))::record',
-                        target, id, quote_ident(info ->> 'version_column'),
-                        CASE deletes WHEN 'mark' THEN ', t.deleted_at' ELSE '' END,
-                        CASE deletes WHEN 'mark' THEN ', NULL::pg_catalog.timestamptz' ELSE '' END),
-    'ids', format('SELECT dataverse_private.copy_note_ids($1, pg_catalog.array_agg(s.%s), pg_catalog.array_agg(%s)) FROM %s HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0',
-                  id, coalesce('s.' || quote_ident(info ->> 'version_column'), 'NULL::pg_catalog.int8'), rows));
+         ELSE '' END || ') AS v';
+    plan.partitions := format('SELECT pg_catalog.min(v.id::text) AS id, pg_catalog.string_agg(v.p, '', '' ORDER BY v.p) AS names'
+                              ' FROM (SELECT DISTINCT f.%1$s AS id, f.%2$s::text AS p FROM ONLY %3$s AS f WHERE f.%1$s = ANY ($1)) AS v'
+                              ' GROUP BY v.id HAVING count(*) > 1 ORDER BY 1 LIMIT 1', id, partition, foreign_table);
+  END IF;
+  plan.read := format('SELECT pg_catalog.count(dataverse_private.page_add(f.%1$s, ROW(%2$s)::%3$s)) FROM ONLY %3$s AS f'
+                      ' WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1)', id, whole_row, foreign_table);
+  plan.there := format('SELECT ARRAY(SELECT f.%1$s FROM ONLY %2$s AS f WHERE f.%1$s OPERATOR(pg_catalog.=) ANY ($1))', id, foreign_table);
+  plan.lock := format('SELECT pg_catalog.count(*) FROM (SELECT FROM %1$s AS t WHERE t.%2$s OPERATOR(pg_catalog.=) ANY ($1)'
+                      ' ORDER BY t.%2$s FOR NO KEY UPDATE) AS l', target, id);
+  plan.ids := format(
+    'SELECT dataverse_private.copy_note_ids($1, pg_catalog.array_agg(s.%s), pg_catalog.array_agg(%s)) FROM %s HAVING pg_catalog.count(*) OPERATOR(pg_catalog.>) 0',
+    id, coalesce('s.' || version, 'NULL::pg_catalog.int8'), rows);
+  IF deletes <> 'ignore' THEN
+    plan.ghosts := format(
+      'SELECT ARRAY(SELECT t.%1$s FROM %2$s AS t WHERE %3$sNOT EXISTS (SELECT FROM dataverse_private.copy_ids_of($1) AS i'
+      ' WHERE i.id OPERATOR(pg_catalog.=) t.%1$s) AND NOT EXISTS (SELECT FROM %4$s WHERE s.%1$s OPERATOR(pg_catalog.=) t.%1$s))',
+      id, target, CASE deletes WHEN 'mark' THEN 't.deleted_at IS NULL AND ' ELSE '' END, rows);
+  END IF;
+  plan.differing := format(
+    'SELECT pg_catalog.array_agg(i.id) FROM dataverse_private.copy_ids_of($1) AS i LEFT JOIN %s AS t'
+    ' ON t.%2$s OPERATOR(pg_catalog.=) i.id'
+    ' WHERE t.%2$s IS NULL OR (ROW(t.%3$s%4$s))::record OPERATOR(pg_catalog.*<>) (ROW(i.version%5$s))::record', target, id, version,
+    CASE deletes WHEN 'mark' THEN ', t.deleted_at' ELSE '' END, CASE deletes WHEN 'mark' THEN ', NULL::pg_catalog.timestamptz' ELSE '' END);
+  plan.went_back := format('SELECT EXISTS (SELECT FROM dataverse_private.copy_ids_of($1) AS i JOIN %s AS t ON t.%s OPERATOR(pg_catalog.=) i.id'
+                           ' WHERE i.version OPERATOR(pg_catalog.<) t.%s)', target, id, version);
+  plan.digest := format('SELECT %s FROM %s AS t', format(digest, 't.' || id), target);
+  plan.greatest := format('SELECT pg_catalog.max(t.%s) FROM %s AS t', version, target);
+  plan.existing := format('SELECT pg_catalog.array_agg(t.%2$s) FROM %1$s AS t JOIN dataverse_private.pending_ids($1, ''{taken}'') AS p (id)'
+                          ' ON p.id OPERATOR(pg_catalog.=) t.%2$s', target, id);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_statements(regclass, regclass, text[], jsonb, jsonb, boolean, text, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_statements(dataverse_private.copy_plan, regclass, jsonb, boolean, text) IS
   'the statements that bring a copy up to date; for dataverse.pull()';
 
 -- A server can be altered, and a foreign table recreated for another one.  Rows
@@ -162,21 +165,21 @@ COMMENT ON FUNCTION dataverse_private.pull_source_address(regclass) IS
 -- Returns the definitions of the service: whether changes are tracked, and ids and types of the
 -- columns that are copied, by their local names, and which of them cannot be set when a row is
 -- created, or only then.  Recreated tables and columns have other ids.
-CREATE FUNCTION dataverse_private.pull_schema(info jsonb, copied text[], OUT tracked boolean, OUT schema jsonb)
+CREATE FUNCTION dataverse_private.pull_schema(plan dataverse_private.copy_plan, OUT tracked boolean, OUT schema jsonb)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   path CONSTANT text := format('EntityDefinitions(LogicalName=''%s'')?$select=MetadataId,ChangeTrackingEnabled'
-                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate,IsValidForUpdate)', info ->> 'logical_name');
+                               '&$expand=Attributes($select=LogicalName,AttributeType,MetadataId,IsValidForCreate,IsValidForUpdate)', plan.logical_name);
   most CONSTANT integer := 5;
   definition jsonb;
 BEGIN
   -- an answer that was damaged in transit is requested again, like pages
   FOR attempt IN 1 .. most LOOP
     BEGIN
-      definition := dataverse.request((info ->> 'server')::name, 'GET', path);
+      definition := dataverse.request(plan.server, 'GET', path);
     EXCEPTION
       WHEN data_exception THEN
         definition := NULL;
@@ -185,7 +188,7 @@ BEGIN
     IF attempt = most THEN
       RAISE EXCEPTION USING
         errcode = 'fdw_unable_to_create_reply',
-        message = format('could not read the definition of table "%s": an answer from Dataverse did not have the expected form', info ->> 'logical_name');
+        message = format('could not read the definition of table "%s": an answer from Dataverse did not have the expected form', plan.logical_name);
     END IF;
   END LOOP;
   tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
@@ -194,19 +197,19 @@ BEGIN
                                                     WHEN NOT (a.value ->> 'IsValidForUpdate')::boolean THEN 'create' END))
     || jsonb_build_object('', definition ->> 'MetadataId')
   INTO schema
-  FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
+  FROM unnest(plan.column_names, plan.attribute_names) AS c (name, attribute)
     LEFT JOIN jsonb_array_elements(definition -> 'Attributes') AS a (value) ON a.value ->> 'LogicalName' = c.attribute
-  WHERE c.name = ANY (copied);
+  WHERE c.name = ANY (plan.columns);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_schema(jsonb, text[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_schema(dataverse_private.copy_plan) IS
   'the current definition of a table in Dataverse; for dataverse.pull()';
 
 -- Handles definitions that differ from those of the previous run: if the table or a
 -- column was recreated, our copy is stale, which the rows do not show.  Returns
 -- true if everything has to be read again.
-CREATE FUNCTION dataverse_private.pull_drifted(copy bigint, plan jsonb, tracked boolean, schema jsonb, metadata text)
+CREATE FUNCTION dataverse_private.pull_drifted(copy bigint, plan dataverse_private.copy_plan, tracked boolean, schema jsonb, metadata text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -226,18 +229,18 @@ BEGIN
     RETURN false;
   END IF;
   IF other <> '{}' THEN
-    IF plan ->> 'drift' = 'stop' THEN
+    IF plan.drift = 'stop' THEN
       RAISE EXCEPTION USING
         errcode = 'object_not_in_prerequisite_state',
         message = format('the definition of foreign table %s in Dataverse has changed since its rows were copied',
-                         (plan ->> 'foreign_table')::oid::regclass),
+                         plan.foreign_table),
         detail = CASE WHEN anew THEN 'The table has been deleted and re-created.'
                  ELSE format('Deleted or re-created: %s.', array_to_string(other, ', ')) END,
         hint = 'Call dataverse.pull() with drift => ''add'' or drift => ''ignore''.';
     END IF;
     RAISE NOTICE USING
       message = format('reading all rows of foreign table %s again, because Dataverse has a new definition of %s',
-                       (plan ->> 'foreign_table')::oid::regclass,
+                       plan.foreign_table,
                        CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
   END IF;
   PERFORM dataverse_private.end_pages();
@@ -247,17 +250,17 @@ BEGIN
                                              'marked_at', '{}'::timestamptz[]);
   END IF;
   PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
-    'phase', 'compare', 'whole', other <> '{}' OR plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0,
+    'phase', 'compare', 'whole', other <> '{}' OR plan.version_column IS NULL, 'link', NULL, 'ids', 0,
     'again', anew OR follow OR state.again OR state.token IS NULL));
   RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_drifted(bigint, jsonb, boolean, jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_drifted(bigint, dataverse_private.copy_plan, boolean, jsonb, text) IS
   'determines the effect of changed definitions in Dataverse on a copy; for dataverse.pull()';
 
 -- Reads once a day how long tokens are valid, and warns if the copy's token is old.
-CREATE FUNCTION dataverse_private.pull_token_life(state dataverse_private.copies, info jsonb)
+CREATE FUNCTION dataverse_private.pull_token_life(state dataverse_private.copies, plan dataverse_private.copy_plan)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -270,7 +273,7 @@ BEGIN
   IF coalesce((state).token_life_at < clock_timestamp() - interval '1 day', true) THEN
     BEGIN
       life := make_interval(days => (dataverse.request(
-        (info ->> 'server')::name, 'GET', 'organizations?$select=expirechangetrackingindays')
+        plan.server, 'GET', 'organizations?$select=expirechangetrackingindays')
         -> 'value' -> 0 ->> 'expirechangetrackingindays')::integer);
     EXCEPTION
       -- without the privilege, no warning is given
@@ -283,17 +286,17 @@ BEGIN
     RAISE WARNING USING
       errcode = '01000',
       message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking expire after %s',
-                       info ->> 'target', date_trunc('minute', age), life),
+                       plan.target, date_trunc('minute', age), life),
       hint = format('After that time, all ids and versions have to be compared.  Schedule dataverse.pull() more often than every %s,'
                     ' for example once a day: %s;', life / 2,
-                    format('SELECT cron.schedule(%L, ''0 3 * * *'', %L)', 'pull ' || (info ->> 'target'),
-                           format('CALL dataverse.pull(%L, %L)', (info ->> 'foreign_table')::oid::regclass, info ->> 'target')));
+                    format('SELECT cron.schedule(%L, ''0 3 * * *'', %L)', 'pull ' || plan.target,
+                           format('CALL dataverse.pull(%L, %L)', plan.foreign_table, plan.target)));
   END IF;
   RETURN changes;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_token_life(dataverse_private.copies, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_token_life(dataverse_private.copies, dataverse_private.copy_plan) IS
   'the lifetime of tokens of change tracking; for dataverse.pull()';
 
 CREATE FUNCTION dataverse_private.pull_check_id(relation regclass, id_column text, kind text)
@@ -376,25 +379,25 @@ COMMENT ON FUNCTION dataverse_private.pull_check_policies(regclass) IS
 
 -- A foreign table may be dropped or altered while a run waits, or another one may get
 -- its name.  page_start() locks it and checks its types.
-CREATE FUNCTION dataverse_private.pull_check_source(plan jsonb)
+CREATE FUNCTION dataverse_private.pull_check_source(plan dataverse_private.copy_plan)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  IF to_regclass(plan ->> 'source') = (plan ->> 'foreign_table')::oid THEN
-    PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
+  IF to_regclass(plan.source) = plan.foreign_table THEN
+    PERFORM dataverse_private.page_start(plan.foreign_table);
   END IF;
-  IF to_regclass(plan ->> 'source') IS DISTINCT FROM (plan ->> 'foreign_table')::oid THEN
+  IF to_regclass(plan.source) IS DISTINCT FROM plan.foreign_table THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_table',
-      message = format('foreign table %s was dropped, renamed, or replaced by another one during the run', plan ->> 'source'),
+      message = format('foreign table %s was dropped, renamed, or replaced by another one during the run', plan.source),
       hint = 'Call the procedure again with the new foreign table.';
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_check_source(jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_source(dataverse_private.copy_plan) IS
   'refuses a foreign table other than the one with which the run began; for dataverse.pull()';
 
 -- The caller has not named the tables of dataverse.pull_all(), so no role has agreed
@@ -434,50 +437,48 @@ COMMENT ON FUNCTION dataverse_private.pull_stranger(regclass) IS
 -- The preparation of a run is valid for the table that it has locked: since then,
 -- no other table has replaced it, and it has got no policies.  Neither can happen
 -- before the step is committed.
-CREATE FUNCTION dataverse_private.pull_check_target(copy bigint, plan jsonb)
+CREATE FUNCTION dataverse_private.pull_check_target(copy bigint, plan dataverse_private.copy_plan)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  target CONSTANT regclass := plan ->> 'target';
+  target CONSTANT regclass := plan.target;
 BEGIN
   IF (dataverse_private.copy_get(copy)).target_oid IS DISTINCT FROM target THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = format('table %s was replaced by another one during the run', plan ->> 'target'),
+      message = format('table %s was replaced by another one during the run', plan.target),
       hint = 'Call the procedure again to read all rows.';
   END IF;
-  IF NOT (plan ->> 'named')::boolean THEN
+  IF NOT plan.named THEN
     PERFORM dataverse_private.pull_stranger(target);
   END IF;
-  PERFORM dataverse_private.hold(plan ->> 'target', target);
+  PERFORM dataverse_private.hold(plan.target, target);
   PERFORM dataverse_private.pull_check_policies(target);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_check_target(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_target(bigint, dataverse_private.copy_plan) IS
   'refuses a table that is not as it was when the run began; for dataverse.pull()';
 
 -- Prepares a run: creates the table, or examines its contents; decides what to read.
 CREATE FUNCTION dataverse_private.pull_prepare(
   copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
   on_error text, named boolean)
-RETURNS jsonb
+RETURNS dataverse_private.copy_plan
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
 AS $$
 DECLARE
-  info jsonb := (SELECT to_jsonb(i) FROM dataverse_private.pull_info(foreign_table) AS i);
+  plan dataverse_private.copy_plan;
   state dataverse_private.copies := dataverse_private.copy_get(copy);
   address CONSTANT text := dataverse_private.pull_source_address(foreign_table);
   changes jsonb := '{}';
   wanted text[];
   new_columns text[];
   gone text[];
-  copied text[];
-  copied_types text[];
   numbers bigint[];
   types_here text[];
   adapted text[] := '{}';
@@ -493,7 +494,16 @@ DECLARE
   indexed boolean;
 BEGIN
   PERFORM dataverse_private.pull_guard(named);
-  IF info ->> 'id_column' IS NULL THEN
+  SELECT i.server, i.logical_name, i.entity_set, i.id_column, i.version_column, i.version_column IS NOT NULL, i.elastic, i.column_names, i.attribute_names
+  INTO plan.server, plan.logical_name, plan.entity_set, plan.id_column, plan.version_column, plan.can_follow, plan.elastic, plan.column_names, plan.attribute_names
+  FROM dataverse_private.pull_info(foreign_table) AS i;
+  plan.foreign_table := foreign_table;
+  plan.source := foreign_table::text;
+  plan.target := target;
+  plan.drift := drift;
+  plan.on_error := on_error;
+  plan.named := named;
+  IF plan.id_column IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'undefined_column',
       message = format('foreign table %s has no column for the ids of its rows', foreign_table),
@@ -501,7 +511,7 @@ BEGIN
   END IF;
   SELECT array_agg(a.attname::text ORDER BY a.attnum) INTO wanted FROM pg_attribute AS a
   WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped
-    AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = info ->> 'id_column');
+    AND (columns IS NULL OR a.attname = ANY (columns) OR a.attname = plan.id_column);
   SELECT c INTO missing FROM unnest(columns) AS c WHERE c <> ALL (wanted) LIMIT 1;
   IF missing IS NOT NULL OR EXISTS (SELECT FROM unnest(columns) AS c WHERE c IS NULL) THEN
     RAISE EXCEPTION USING
@@ -512,7 +522,7 @@ BEGIN
   END IF;
   IF to_regclass(target) IS NULL THEN
     state := dataverse_private.copy_begin_anew(copy, foreign_table);
-    PERFORM dataverse_private.pull_create(foreign_table, target, columns, info ->> 'id_column', deletes);
+    PERFORM dataverse_private.pull_create(foreign_table, target, columns, plan.id_column, deletes);
     state.known := wanted;
   ELSIF coalesce(state.foreign_oid, 0) <> foreign_table AND state.foreign_table <> foreign_table::text THEN
     -- another session has created it after this one has checked
@@ -584,33 +594,33 @@ BEGIN
   END LOOP;
 
   -- columns of the same names, except those that the table generates
-  SELECT array_agg(w ORDER BY i), array_agg(format_type(f.atttypid, f.atttypmod) ORDER BY i) INTO copied, copied_types
+  SELECT array_agg(w ORDER BY i), array_agg(format_type(f.atttypid, f.atttypmod) ORDER BY i) INTO plan.columns, plan.types
   FROM unnest(wanted) WITH ORDINALITY AS u (w, i)
     JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = w
     JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = w AND NOT a.attisdropped
       AND a.attgenerated = '' AND a.attidentity <> 'a'
   WHERE drift <> 'ignore' OR w = ANY (state.known);
-  IF copied IS NULL OR info ->> 'id_column' <> ALL (copied) THEN
+  IF plan.columns IS NULL OR plan.id_column <> ALL (plan.columns) THEN
     RAISE EXCEPTION USING
-      errcode = 'undefined_column', message = format('table %s has no column "%s"', target, info ->> 'id_column'),
-      hint = format('Rows are identified by it.  Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, info ->> 'id_column');
+      errcode = 'undefined_column', message = format('table %s has no column "%s"', target, plan.id_column),
+      hint = format('Rows are identified by it.  Add it: ALTER TABLE %s ADD COLUMN %I uuid UNIQUE;', target, plan.id_column);
   END IF;
-  PERFORM dataverse_private.pull_check_id(foreign_table, info ->> 'id_column', 'FOREIGN TABLE');
-  PERFORM dataverse_private.pull_check_id(to_regclass(target), info ->> 'id_column', 'TABLE');
+  PERFORM dataverse_private.pull_check_id(foreign_table, plan.id_column, 'FOREIGN TABLE');
+  PERFORM dataverse_private.pull_check_id(to_regclass(target), plan.id_column, 'TABLE');
   -- a unique index on a partitioned table must include the partition key
   SELECT coalesce(bool_or(x.indisunique AND x.indimmediate AND x.indnkeyatts = 1), false), bool_or(true)
   INTO keyed, indexed
   FROM pg_index AS x JOIN pg_attribute AS a ON a.attrelid = x.indrelid AND a.attnum = x.indkey[0]
-  WHERE x.indrelid = to_regclass(target) AND x.indisvalid AND x.indpred IS NULL AND a.attname = info ->> 'id_column'
+  WHERE x.indrelid = to_regclass(target) AND x.indisvalid AND x.indpred IS NULL AND a.attname = plan.id_column
     AND a.atttypid = 'uuid'::regtype;
   IF NOT keyed AND NOT (coalesce(indexed, false) AND EXISTS (
-    SELECT FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attname = info ->> 'id_column'
+    SELECT FROM pg_partitioned_table AS p JOIN pg_attribute AS a ON a.attrelid = p.partrelid AND a.attname = plan.id_column
     WHERE p.partrelid = to_regclass(target) AND a.attnum <> ALL (p.partattrs::int2[])))
   THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = format('table %s has no unique index on column "%s" of type uuid alone', target, info ->> 'id_column'),
-      hint = format('Rows are identified by it.  Create it: CREATE UNIQUE INDEX ON %s (%I);', target, info ->> 'id_column')
+      message = format('table %s has no unique index on column "%s" of type uuid alone', target, plan.id_column),
+      hint = format('Rows are identified by it.  Create it: CREATE UNIQUE INDEX ON %s (%I);', target, plan.id_column)
         || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = to_regclass(target))
            THEN '  If the table is partitioned by other columns, a non-unique index suffices.' ELSE '' END;
   END IF;
@@ -624,16 +634,13 @@ BEGIN
       hint = format('It marks deleted rows.  Add it: ALTER TABLE %s ADD COLUMN deleted_at timestamptz;', target);
   END IF;
   -- versions can be compared only if both sides have them
-  IF info ->> 'version_column' <> ALL (copied) OR NOT EXISTS (
-    SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = info ->> 'version_column'
+  IF plan.version_column <> ALL (plan.columns) OR NOT EXISTS (
+    SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = plan.version_column
       AND a.atttypid = 'int8'::regtype)
   THEN
-    info := info || '{"version_column": null}';
+    plan.version_column := NULL;
   END IF;
-  info := info || jsonb_build_object('can_follow', (SELECT i.version_column IS NOT NULL FROM dataverse_private.pull_info(foreign_table) AS i));
 
-  info := info || jsonb_build_object('foreign_table', foreign_table::oid::bigint, 'target', target, 'columns', copied,
-                                     'on_error', on_error, 'drift', drift, 'named', named, 'source', foreign_table::text);
   -- Change tracking does not tell that rows were removed locally, or lost in a
   -- crash, which may have come before the end of the first run.
   IF (state.filled OR ((state.phase <> 'backfill' OR state.link IS NOT NULL) AND EXISTS (
@@ -660,12 +667,12 @@ BEGIN
   IF "full" THEN
     state := dataverse_private.copy_set(copy, '{"tracking_refused": false}');
   END IF;
-  IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> copied OR "full" THEN
-    SELECT * INTO defined FROM dataverse_private.pull_schema(info, copied);
+  IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> plan.columns OR "full" THEN
+    SELECT * INTO defined FROM dataverse_private.pull_schema(plan);
     IF state.tracked IS NULL THEN
       changes := changes || jsonb_build_object('tracked', defined.tracked);
     ELSIF state.schema IS NOT NULL THEN
-      PERFORM dataverse_private.pull_drifted(copy, info, defined.tracked, defined.schema, NULL);
+      PERFORM dataverse_private.pull_drifted(copy, plan, defined.tracked, defined.schema, NULL);
       state := dataverse_private.copy_get(copy);
     END IF;
     changes := changes || jsonb_build_object('schema', defined.schema);
@@ -674,48 +681,50 @@ BEGIN
   -- values
   SELECT to_regclass(target)::oid::bigint || array_agg(a.attnum::bigint ORDER BY u.i), array_agg(format_type(a.atttypid, a.atttypmod) ORDER BY u.i)
   INTO numbers, types_here
-  FROM unnest(copied) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = u.c;
+  FROM unnest(plan.columns) WITH ORDINALITY AS u (c, i) JOIN pg_attribute AS a ON a.attrelid = to_regclass(target) AND a.attname = u.c;
   IF state.numbers[1] = numbers[1] THEN
     remade := (SELECT array_agg(c.name) FROM unnest(state.columns, state.numbers[2:], state.types_here) AS o (name, number, type)
-                 JOIN unnest(copied, numbers[2:], types_here) AS c (name, number, type)
+                 JOIN unnest(plan.columns, numbers[2:], types_here) AS c (name, number, type)
                  ON c.name = o.name AND (c.number <> o.number OR c.type <> o.type AND c.name <> ALL (adapted)));
   END IF;
   IF remade IS NOT NULL THEN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were re-created or changed type: %s',
                                         foreign_table, target, array_to_string(remade, ', '));
   END IF;
-  followed := dataverse_private.pull_followed(foreign_table, to_regclass(target), copied, state.followed);
-  unfed := dataverse_private.pull_unfed(state, to_regclass(target), copied);
+  followed := dataverse_private.pull_followed(foreign_table, to_regclass(target), plan.columns, state.followed);
+  unfed := dataverse_private.pull_unfed(state, to_regclass(target), plan.columns);
   PERFORM dataverse_private.pull_warn_unfed(foreign_table, target, unfed);
-  reread := reread OR remade IS NOT NULL OR EXISTS (SELECT FROM unnest(copied) AS u (w) WHERE w <> ALL (state.columns));
+  reread := reread OR remade IS NOT NULL OR EXISTS (SELECT FROM unnest(plan.columns) AS u (w) WHERE w <> ALL (state.columns));
   -- an interrupted full read continues, unless it has to read other columns
-  IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = copied
-                                                   AND state.types = copied_types AND remade IS NULL) THEN
+  IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = plan.columns
+                                                   AND state.types = plan.types AND remade IS NULL) THEN
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
     changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
                                              'again', state.again OR state.token IS NULL);
-  ELSIF state.phase = 'backfill' AND (state.columns <> copied OR state.types <> copied_types OR remade IS NOT NULL)
-    OR state.columns <> copied AND (state.phase <> 'compare' OR state.whole)
+  ELSIF state.phase = 'backfill' AND (state.columns <> plan.columns OR state.types <> plan.types OR remade IS NOT NULL)
+    OR state.columns <> plan.columns AND (state.phase <> 'compare' OR state.whole)
   THEN
     -- links of a page that was requested with other columns lead to pages with those
     changes := changes || '{"link": null}';
   ELSIF state.phase = 'current' AND state.compared_at + coalesce(
-    sweep, CASE WHEN (info ->> 'elastic')::boolean OR NOT state.tracked THEN interval '1 day' END) <= clock_timestamp()
+    sweep, CASE WHEN plan.elastic OR NOT state.tracked THEN interval '1 day' END) <= clock_timestamp()
   THEN
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
     changes := changes || jsonb_build_object(
-      'phase', 'compare', 'whole', info ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
+      'phase', 'compare', 'whole', plan.version_column IS NULL, 'link', NULL, 'ids', 0);
   END IF;
   IF coalesce((changes ->> 'tracked')::boolean, state.tracked) THEN
-    changes := changes || dataverse_private.pull_token_life(state, info);
+    changes := changes || dataverse_private.pull_token_life(state, plan);
   END IF;
   PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
-    'columns', copied, 'types', copied_types, 'followed', followed, 'unfed', unfed, 'numbers', numbers, 'types_here', types_here, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+    'columns', plan.columns, 'types', plan.types, 'followed', followed, 'unfed', unfed, 'numbers', numbers, 'types_here', types_here, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
   -- the index does not include rows of children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
-  RETURN info || jsonb_build_object('schema', (dataverse_private.copy_get(copy)).schema)
-    || dataverse_private.pull_statements(foreign_table, to_regclass(target), copied, followed, info, keyed, deletes, on_error);
+  -- made anew, because the plan outlives the transaction, and so must not refer to values in tables
+  plan.schema := (SELECT jsonb_object_agg(d.key, d.value) FROM dataverse_private.copy_get(copy) AS c, jsonb_each(c.schema) AS d
+                  WHERE d.key = ANY (plan.columns));
+  RETURN dataverse_private.pull_statements(plan, to_regclass(target), followed, keyed, deletes);
 END
 $$;
 

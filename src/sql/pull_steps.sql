@@ -20,7 +20,7 @@ COMMENT ON FUNCTION dataverse_private.pull_is_row_error(text) IS
 -- Removes locally changed rows from the page.  Rows are locked first, and then
 -- the log is read: earlier changes are in the log by then, and later ones wait
 -- for the end of this transaction.
-CREATE FUNCTION dataverse_private.pull_spare(copy bigint, plan jsonb, phase text, locks boolean)
+CREATE FUNCTION dataverse_private.pull_spare(copy bigint, plan dataverse_private.copy_plan, phase text, locks boolean)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -31,9 +31,9 @@ AS $$
 DECLARE
   ids uuid[];
 BEGIN
-  EXECUTE plan ->> 'page_ids' INTO ids;
+  EXECUTE plan.page_ids INTO ids;
   IF locks THEN
-    EXECUTE plan ->> 'lock' USING ids;
+    EXECUTE plan.lock USING ids;
   END IF;
   -- rows that are being settled are pending themselves
   IF phase = 'land' THEN
@@ -48,7 +48,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_spare(bigint, jsonb, text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.pull_spare(bigint, dataverse_private.copy_plan, text, boolean) IS
   'prevents rows that were changed locally from being merged; for dataverse.pull()';
 
 -- Merges entries of the page.  Statements run as the caller would run them: with
@@ -56,7 +56,7 @@ COMMENT ON FUNCTION dataverse_private.pull_spare(bigint, jsonb, text, boolean) I
 -- joined with all of them.  Deferred constraints are checked now, because at the
 -- COMMIT it would not be known which row violates them.
 CREATE FUNCTION dataverse_private.pull_merge_window(
-  plan jsonb, path text, phase text, first bigint, n bigint,
+  copy bigint, plan dataverse_private.copy_plan, path text, phase text, captured boolean, first bigint, n bigint,
   OUT "rows" bigint, OUT upserts bigint, OUT inserted bigint, OUT digest bigint, OUT updated bigint, OUT deleted bigint)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
@@ -68,9 +68,6 @@ AS $$
 DECLARE
   -- in the caller's search path, operators may belong to any role
   first_read CONSTANT boolean := phase = 'backfill';
-  insert_statement CONSTANT text := plan ->> CASE WHEN first_read THEN 'backfill' ELSE 'insert' END;
-  update_statement CONSTANT text := plan ->> 'update';
-  delete_statement CONSTANT text := plan ->> 'delete';
 BEGIN
   SELECT w.upserts, w.upserts + w.deletions INTO upserts, rows FROM dataverse_private.page_window(first, n) AS w;
   inserted := 0;
@@ -80,29 +77,29 @@ BEGIN
   IF upserts > 0 THEN
     PERFORM set_config('search_path', path, true);
     IF first_read THEN
-      EXECUTE insert_statement INTO inserted, digest;
+      EXECUTE plan.backfill INTO inserted, digest;
     ELSE
-      EXECUTE insert_statement;
+      EXECUTE plan.insert;
       GET DIAGNOSTICS inserted = ROW_COUNT;
     END IF;
     SET LOCAL search_path = pg_catalog, pg_temp;
-    IF inserted < upserts AND update_statement IS NOT NULL THEN
+    IF inserted < upserts AND plan.update IS NOT NULL THEN
       -- some may just have been inserted
-      IF plan ? 'captured' THEN
-        PERFORM dataverse_private.pull_spare((plan ->> 'captured')::bigint, plan, phase, false);
+      IF captured THEN
+        PERFORM dataverse_private.pull_spare(copy, plan, phase, false);
       END IF;
       PERFORM set_config('search_path', path, true);
-      EXECUTE update_statement;
+      EXECUTE plan.update;
       GET DIAGNOSTICS updated = ROW_COUNT;
       SET LOCAL search_path = pg_catalog, pg_temp;
     END IF;
-    IF plan ->> 'changed' IS NOT NULL THEN
+    IF plan.changed IS NOT NULL THEN
       PERFORM dataverse_private.pull_check_values(plan, path);
     END IF;
   END IF;
-  IF rows > upserts AND delete_statement IS NOT NULL THEN
+  IF rows > upserts AND plan.delete IS NOT NULL THEN
     PERFORM set_config('search_path', path, true);
-    EXECUTE delete_statement;
+    EXECUTE plan.delete;
     GET DIAGNOSTICS deleted = ROW_COUNT;
   END IF;
   PERFORM pg_catalog.set_config('search_path', path, true);
@@ -111,12 +108,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_merge_window(jsonb, text, text, bigint, bigint) IS
+COMMENT ON FUNCTION dataverse_private.pull_merge_window(bigint, dataverse_private.copy_plan, text, text, boolean, bigint, bigint) IS
   'merges some rows of the last page read; for dataverse.pull()';
 
 -- Elastic tables can have rows with the same id in several partitions, of which a
 -- copy could have only one.
-CREATE FUNCTION dataverse_private.pull_check_partitions(plan jsonb)
+CREATE FUNCTION dataverse_private.pull_check_partitions(plan dataverse_private.copy_plan)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -125,32 +122,31 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
 DECLARE
-  source CONSTANT regclass := (plan ->> 'foreign_table')::oid;
   ids uuid[];
   twice record;
 BEGIN
-  EXECUTE plan ->> 'twice' INTO ids;
+  EXECUTE plan.twice INTO ids;
   IF ids IS NULL THEN
     RETURN;
   END IF;
   -- a row that was deleted, and created in another partition, exists only once
-  EXECUTE plan ->> 'partitions' USING ids INTO twice;
+  EXECUTE plan.partitions USING ids INTO twice;
   IF twice.id IS NOT NULL THEN
     RAISE EXCEPTION USING
       errcode = 'cardinality_violation',
-      message = format('row %s exists in several partitions of foreign table %s: %s', twice.id, source, twice.names),
+      message = format('row %s exists in several partitions of foreign table %s: %s', twice.id, plan.foreign_table, twice.names),
       detail = 'Rows of a copy are identified by their ids alone, so all but one of these rows would be missing.',
       hint = 'Delete the rows that are not needed, by their ids and partitions, or omit this table.';
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_check_partitions(jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_check_partitions(dataverse_private.copy_plan) IS
   'refuses pages with rows that a copy cannot tell apart; for dataverse.pull()';
 
 -- Merges the page.  If the table refuses it, it is divided until the rows at
 -- fault are known.  These are noted, and retried later.
-CREATE FUNCTION dataverse_private.pull_merge(copy bigint, plan jsonb, path text, phase text)
+CREATE FUNCTION dataverse_private.pull_merge(copy bigint, plan dataverse_private.copy_plan, path text, phase text)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -161,6 +157,7 @@ DECLARE
   sizes bigint[];
   whole bigint;
   noted CONSTANT bigint := (dataverse_private.copy_get(copy)).refused;
+  captured boolean;
   first bigint;
   n bigint;
   part bigint;
@@ -180,14 +177,14 @@ DECLARE
   all_ids uuid[];
 BEGIN
   -- from now on, the lock keeps changes from being captured, if they are not yet
-  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan.target);
   PERFORM dataverse_private.pull_check_target(copy, plan);
-  IF plan ->> 'twice' IS NOT NULL THEN
+  IF plan.twice IS NOT NULL THEN
     PERFORM dataverse_private.pull_check_partitions(plan);
   END IF;
-  IF dataverse_private.copy_is_captured(copy) THEN
+  captured := dataverse_private.copy_is_captured(copy);
+  IF captured THEN
     PERFORM dataverse_private.pull_spare(copy, plan, phase, true);
-    plan := plan || jsonb_build_object('captured', copy);
   END IF;
   SELECT ARRAY[w.upserts + w.deletions], w.upserts + w.deletions INTO sizes, whole FROM dataverse_private.page_window(0, 9223372036854775807) AS w;
   SELECT 0::bigint AS rows, 0::bigint AS upserts, 0::bigint AS inserted, 0::bigint AS digest, 0::bigint AS updated, 0::bigint AS deleted INTO total;
@@ -197,7 +194,7 @@ BEGIN
     firsts := trim_array(firsts, 1);
     sizes := trim_array(sizes, 1);
     BEGIN
-      SELECT * INTO done FROM dataverse_private.pull_merge_window(plan, path, phase, first, n);
+      SELECT * INTO done FROM dataverse_private.pull_merge_window(copy, plan, path, phase, captured, first, n);
       SELECT total.rows + done.rows AS rows, total.upserts + done.upserts AS upserts, total.inserted + done.inserted AS inserted,
              total.digest # done.digest AS digest, total.updated + done.updated AS updated, total.deleted + done.deleted AS deleted INTO total;
     EXCEPTION
@@ -207,7 +204,7 @@ BEGIN
           RAISE;
         END IF;
         IF n = 1 THEN
-          EXECUTE plan ->> 'entry' INTO entry;
+          EXECUTE plan.entry INTO entry;
           failed := failed || entry.id;
           deletions := deletions || entry.deleted;
           states := states || state;
@@ -228,7 +225,7 @@ BEGIN
     PERFORM dataverse_private.copy_refuse(copy, failed, deletions, states, messages, details, images);
   END IF;
   IF noted > 0 THEN
-    EXECUTE plan ->> 'page_ids' INTO all_ids;
+    EXECUTE plan.page_ids INTO all_ids;
     PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT a FROM unnest(all_ids) AS a EXCEPT SELECT f FROM unnest(failed) AS f));
   END IF;
   RETURN jsonb_build_object('inserted', total.inserted, 'digest', total.digest, 'updated', total.updated, 'deleted', total.deleted,
@@ -236,7 +233,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_merge(bigint, jsonb, text, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_merge(bigint, dataverse_private.copy_plan, text, text) IS
   'merges the last page read, and records the rows that the table refuses; for dataverse.pull()';
 
 -- Returns the result of a statement on the table of a copy, without keeping a lock on
@@ -274,7 +271,7 @@ COMMENT ON FUNCTION dataverse_private.pull_peek(text, bigint) IS
 -- them exists, all of them may, but for those that the service says it does not have,
 -- and ten requests are enough.  Rows of elastic tables cannot be requested by their
 -- ids alone.
-CREATE FUNCTION dataverse_private.pull_hidden(plan jsonb, ids uuid[], most bigint)
+CREATE FUNCTION dataverse_private.pull_hidden(plan dataverse_private.copy_plan, ids uuid[], most bigint)
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -282,21 +279,20 @@ AS $$
 DECLARE
   step CONSTANT bigint := greatest(1, (cardinality(ids) + most - 1) / most);
   attribute CONSTANT text := (
-    SELECT c.attribute FROM ROWS FROM (jsonb_array_elements_text(plan -> 'column_names'), jsonb_array_elements_text(plan -> 'attribute_names')) AS c (name, attribute)
-    WHERE c.name = plan ->> 'id_column');
+    SELECT c.attribute FROM unnest(plan.column_names, plan.attribute_names) AS c (name, attribute) WHERE c.name = plan.id_column);
   enough CONSTANT bigint := 10;
   requests bigint := 0;
   gone uuid[] := '{}';
   found boolean := false;
 BEGIN
-  IF (plan ->> 'elastic')::boolean THEN
+  IF plan.elastic THEN
     RETURN '{}';
   END IF;
   FOR i IN 1 .. cardinality(ids) BY step LOOP
     EXIT WHEN found AND requests >= enough;
     requests := requests + 1;
     BEGIN
-      PERFORM dataverse.request((plan ->> 'server')::name, 'GET', format('%s(%s)?$select=%s', plan ->> 'entity_set', ids[i], attribute));
+      PERFORM dataverse.request(plan.server, 'GET', format('%s(%s)?$select=%s', plan.entity_set, ids[i], attribute));
       found := true;
     EXCEPTION
       WHEN insufficient_privilege THEN
@@ -309,17 +305,17 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_hidden(jsonb, uuid[], bigint) IS
+COMMENT ON FUNCTION dataverse_private.pull_hidden(dataverse_private.copy_plan, uuid[], bigint) IS
   'rows that may exist in Dataverse, but are not found by any query; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse_private.pull_warn_hidden(run bigint, plan jsonb, hidden bigint)
+CREATE FUNCTION dataverse_private.pull_warn_hidden(run bigint, plan dataverse_private.copy_plan, hidden bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   message CONSTANT text := format('application users of server "%s" cannot read some rows of %s that exist in Dataverse: %s',
-                                  plan ->> 'server', plan ->> 'target', hidden);
+                                  plan.server, plan.target, hidden);
 BEGIN
   PERFORM dataverse_private.run_note(run, '01000', message);
   RAISE WARNING USING
@@ -329,14 +325,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_warn_hidden(bigint, jsonb, bigint) IS
+COMMENT ON FUNCTION dataverse_private.pull_warn_hidden(bigint, dataverse_private.copy_plan, bigint) IS
   'warns about rows that cannot be read; for dataverse.pull() and sync()';
 
 -- What became of the rows that a comparison has not found.  Pages may skip a row, so
 -- the service is asked for them.  It has those in "skipped", it does not show those in
 -- "hidden", and those in "gone" do not exist.  If the comparison begins "anew", ids of
 -- an earlier one do not count.  Nothing is locked meanwhile.
-CREATE FUNCTION dataverse_private.pull_ask(copy bigint, plan jsonb, anew boolean, OUT gone uuid[], OUT skipped uuid[], OUT hidden uuid[])
+CREATE FUNCTION dataverse_private.pull_ask(copy bigint, plan dataverse_private.copy_plan, anew boolean, OUT gone uuid[], OUT skipped uuid[], OUT hidden uuid[])
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -351,15 +347,15 @@ DECLARE
 BEGIN
   gone := '{}';
   skipped := '{}';
-  IF plan ->> 'ghosts' IS NOT NULL THEN
-    missing := dataverse_private.pull_peek(plan ->> 'ghosts', CASE WHEN NOT anew THEN copy END)::uuid[];
+  IF plan.ghosts IS NOT NULL THEN
+    missing := dataverse_private.pull_peek(plan.ghosts, CASE WHEN NOT anew THEN copy END)::uuid[];
   END IF;
-  EXECUTE plan ->> 'page_ids' INTO on_page;
+  EXECUTE plan.page_ids INTO on_page;
   missing := ARRAY(SELECT m FROM unnest(missing) AS m UNION (
     SELECT r FROM unnest(dataverse_private.copy_refused_missing(copy)) AS r EXCEPT SELECT p FROM unnest(on_page) AS p) ORDER BY 1);
   FOR i IN 0 .. (cardinality(missing) - 1) / most LOOP
     CONTINUE WHEN missing = '{}';
-    EXECUTE plan ->> 'there' USING missing[i * most + 1 : (i + 1) * most] INTO found;
+    EXECUTE plan.there USING missing[i * most + 1 : (i + 1) * most] INTO found;
     skipped := skipped || found;
   END LOOP;
   gone := CASE WHEN skipped = '{}' THEN missing ELSE ARRAY(SELECT m FROM unnest(missing) AS m EXCEPT SELECT s FROM unnest(skipped) AS s ORDER BY 1) END;
@@ -370,12 +366,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_ask(bigint, jsonb, boolean) IS
+COMMENT ON FUNCTION dataverse_private.pull_ask(bigint, dataverse_private.copy_plan, boolean) IS
   'asks Dataverse for rows that a comparison has not found; for dataverse.pull()';
 
 -- Evaluates the ids and versions of all rows: deletes the rows that are gone, and
 -- notes those that differ or were skipped.
-CREATE FUNCTION dataverse_private.pull_compare(copy bigint, plan jsonb, path text, whole boolean, gone uuid[], skipped uuid[])
+CREATE FUNCTION dataverse_private.pull_compare(copy bigint, plan dataverse_private.copy_plan, path text, whole boolean, gone uuid[], skipped uuid[])
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -386,18 +382,18 @@ DECLARE
   differing uuid[];
   went_back boolean;
 BEGIN
-  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan.target);
   PERFORM dataverse_private.pull_check_target(copy, plan);
   -- the foreign table has been read; the page must be empty
-  PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
+  PERFORM dataverse_private.page_start(plan.foreign_table);
   IF gone <> '{}' THEN
     PERFORM dataverse_private.page_delete(gone);
     counts := dataverse_private.pull_merge(copy, plan, path, 'compare');
   END IF;
   IF NOT whole THEN
-    EXECUTE plan ->> 'differing' USING copy INTO differing;
+    EXECUTE plan.differing USING copy INTO differing;
     -- the environment was restored, so versions seen before are meaningless
-    EXECUTE plan ->> 'went_back' USING copy INTO went_back;
+    EXECUTE plan.went_back USING copy INTO went_back;
     IF went_back THEN
       PERFORM dataverse_private.copy_set(copy, jsonb_build_object('marks', s.marks[cardinality(s.marks):], 'marked_at', s.marked_at[cardinality(s.marks):]))
       FROM dataverse_private.copy_get(copy) AS s;
@@ -412,10 +408,10 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_compare(bigint, jsonb, text, boolean, uuid[], uuid[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_compare(bigint, dataverse_private.copy_plan, text, boolean, uuid[], uuid[]) IS
   'compares a copy with the ids and versions of all rows; for dataverse.pull()';
 
-CREATE FUNCTION dataverse_private.pull_settle(copy bigint, plan jsonb, path text)
+CREATE FUNCTION dataverse_private.pull_settle(copy bigint, plan dataverse_private.copy_plan, path text)
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -428,23 +424,23 @@ BEGIN
   IF batch = '{}' THEN
     RETURN NULL;
   END IF;
-  PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
-  EXECUTE plan ->> 'read' USING batch;
+  PERFORM dataverse_private.page_start(plan.foreign_table);
+  EXECUTE plan.read USING batch;
   counts := dataverse_private.pull_merge(copy, plan, path, 'settle');
   PERFORM dataverse_private.copy_drop_ids(copy, batch);
   RETURN counts;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_settle(bigint, jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_settle(bigint, dataverse_private.copy_plan, text) IS
   'reads some of the rows that differed in a comparison; for dataverse.pull()';
 
 -- Retries some of the refused rows.  A round visits all of them, once forwards and
 -- once backwards, so that chains of references are resolved in either direction.
 -- Returns where the next step continues, or NULL if the last round has accepted
 -- none.
-CREATE FUNCTION dataverse_private.pull_retry(run bigint, copy bigint, plan jsonb, path text, "at" jsonb)
-RETURNS jsonb
+CREATE FUNCTION dataverse_private.pull_retry(run bigint, copy bigint, plan dataverse_private.copy_plan, path text, "at" dataverse_private.retry_position)
+RETURNS dataverse_private.retry_position
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
@@ -452,45 +448,46 @@ AS $$
 DECLARE
   most CONSTANT bigint := 1000;
   state dataverse_private.copies := dataverse_private.copy_get(copy);
-  backwards boolean := coalesce((at ->> 'backwards')::boolean, true);
-  dangling boolean := (at ->> 'dangling')::boolean;
-  begin_at CONSTANT jsonb := '{"false": 0, "true": 9223372036854775807}';
+  highest CONSTANT bigint := 9223372036854775807;
   batch uuid[];
   deletions uuid[];
   last bigint;
 BEGIN
-  PERFORM dataverse_private.pull_guard((plan ->> 'named')::boolean);
+  PERFORM dataverse_private.pull_guard(plan.named);
   PERFORM dataverse_private.pull_check_source(plan);
   IF state.refused = 0 THEN
     RETURN NULL;
   END IF;
-  IF at IS NULL OR at ->> 'position' IS NULL THEN
-    IF (at ->> 'before')::bigint = state.refused THEN
+  IF at.position IS NULL THEN
+    IF at.before = state.refused THEN
       RETURN NULL;
     END IF;
-    backwards := NOT backwards;
-    dangling := true;
-    at := jsonb_build_object('before', state.refused, 'backwards', backwards, 'dangling', dangling,
-                             'position', begin_at -> backwards::text);
+    at.before := state.refused;
+    at.backwards := coalesce(NOT at.backwards, false);
+    at.dangling := true;
+    at.position := CASE WHEN at.backwards THEN highest ELSE 0 END;
   END IF;
-  SELECT array_agg(r.id), array_agg(r.id) FILTER (WHERE r.deleted), CASE WHEN backwards THEN min(r.number) ELSE max(r.number) END
+  SELECT array_agg(r.id), array_agg(r.id) FILTER (WHERE r.deleted), CASE WHEN at.backwards THEN min(r.number) ELSE max(r.number) END
   INTO batch, deletions, last
-  FROM dataverse_private.copy_refused_of(copy, dangling, (at ->> 'position')::bigint, backwards, most) AS r;
+  FROM dataverse_private.copy_refused_of(copy, at.dangling, at.position, at.backwards, most) AS r;
   IF batch IS NULL THEN
-    RETURN at || jsonb_build_object('dangling', false, 'position', CASE WHEN dangling THEN begin_at -> backwards::text END);
+    at.position := CASE WHEN at.dangling THEN CASE WHEN at.backwards THEN highest ELSE 0 END END;
+    at.dangling := false;
+    RETURN at;
   END IF;
-  PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
+  PERFORM dataverse_private.page_start(plan.foreign_table);
   -- a row that no longer exists must not be kept; the service tells whether it does
-  EXECUTE plan ->> 'read' USING ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
+  EXECUTE plan.read USING ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
   PERFORM dataverse_private.page_delete(deletions);
   PERFORM dataverse_private.run_add(run, 'retry', dataverse_private.pull_merge(copy, plan, path, 'retry'));
-  EXECUTE plan ->> 'page_ids' INTO deletions;
+  EXECUTE plan.page_ids INTO deletions;
   PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d));
-  RETURN at || jsonb_build_object('position', last);
+  at.position := last;
+  RETURN at;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_retry(bigint, bigint, jsonb, text, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_retry(bigint, bigint, dataverse_private.copy_plan, text, dataverse_private.retry_position) IS
   'retries some of the rows that a copy has refused; for dataverse.pull()';
 
 -- Returns a hint how to make the table accept the row.
@@ -515,7 +512,7 @@ COMMENT ON FUNCTION dataverse_private.pull_refusal_hint(text, boolean) IS
 -- Reports the rows that were refused: not at all, by a WARNING once they are
 -- filed, or by an error.
 CREATE FUNCTION dataverse_private.pull_finish(
-  run bigint, copy bigint, plan jsonb, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text)
+  run bigint, copy bigint, plan dataverse_private.copy_plan, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -525,17 +522,17 @@ DECLARE
   row dataverse_private.copy_refused;
 BEGIN
   IF NOT (dataverse_private.copy_get(copy)).filled THEN
-    PERFORM dataverse_private.copy_set(copy, jsonb_build_object('filled', NOT dataverse_private.pull_is_empty(plan ->> 'target')));
+    PERFORM dataverse_private.copy_set(copy, jsonb_build_object('filled', NOT dataverse_private.pull_is_empty(plan.target)));
   END IF;
   IF refused = 0 THEN
     RETURN;
   END IF;
   PERFORM dataverse_private.run_add(run, 'retry', jsonb_build_object('rejected', refused));
-  IF plan ->> 'on_error' = 'continue' THEN
-    PERFORM dataverse_private.copy_file(copy, plan ->> 'server');
+  IF plan.on_error = 'continue' THEN
+    PERFORM dataverse_private.copy_file(copy, plan.server);
     RAISE WARNING USING
       errcode = '01000',
-      message = CASE refused WHEN 1 THEN '1 row was' ELSE refused || ' rows were' END || format(' refused by table %s', plan ->> 'target'),
+      message = CASE refused WHEN 1 THEN '1 row was' ELSE refused || ' rows were' END || format(' refused by table %s', plan.target),
       hint = 'The view dataverse.rejects contains the refused rows and the reasons.  The next call tries them again.';
     RETURN;
   END IF;
@@ -552,7 +549,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_finish(bigint, bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_finish(bigint, bigint, dataverse_private.copy_plan) IS
   'files the rows that were refused in a run, or returns the error; for dataverse.pull()';
 
 -- Returns the statements that grant missing privileges to the caller, change local
@@ -616,7 +613,7 @@ COMMENT ON FUNCTION dataverse_private.pull_cure(regclass, text, text, text[]) IS
 
 -- Returns true if so many rows are refused that a run which will fail because of
 -- them should end now.  Rows that wait for others do not count.
-CREATE FUNCTION dataverse_private.pull_is_hopeless(copy bigint, plan jsonb)
+CREATE FUNCTION dataverse_private.pull_is_hopeless(copy bigint, plan dataverse_private.copy_plan)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -624,60 +621,59 @@ AS $$
 DECLARE
   most CONSTANT bigint := 1000;
 BEGIN
-  RETURN plan ->> 'on_error' = 'abort' AND (dataverse_private.copy_get(copy)).refused > most
+  RETURN plan.on_error = 'abort' AND (dataverse_private.copy_get(copy)).refused > most
     AND (SELECT f.firm FROM dataverse_private.copy_first_refused(copy) AS f) > most;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_is_hopeless(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_is_hopeless(bigint, dataverse_private.copy_plan) IS
   'whether a run refuses too many rows to go on; for dataverse.pull()';
 
 -- Returns the greatest version in Dataverse, or NULL if it cannot be determined.
 -- Finding it can take the service too long; the greatest local version also came
 -- from the service, so everything above it is certainly new.
-CREATE FUNCTION dataverse_private.pull_top(plan jsonb)
+CREATE FUNCTION dataverse_private.pull_top(plan dataverse_private.copy_plan)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  source CONSTANT regclass := (plan ->> 'foreign_table')::oid;
   top bigint;
 BEGIN
   EXECUTE format('SELECT f.%1$I FROM ONLY %2$s AS f ORDER BY f.%1$I DESC NULLS LAST LIMIT 1',
-                 (SELECT i.version_column FROM dataverse_private.pull_info(source) AS i), source) INTO top;
+                 (SELECT i.version_column FROM dataverse_private.pull_info(plan.foreign_table) AS i), plan.foreign_table) INTO top;
   RETURN coalesce(top, 0);
 EXCEPTION
   WHEN fdw_unable_to_create_execution OR connection_failure THEN
-    RETURN CASE WHEN plan ->> 'version_column' IS NOT NULL THEN dataverse_private.pull_peek(plan ->> 'greatest', NULL)::bigint END;
+    RETURN CASE WHEN plan.version_column IS NOT NULL THEN dataverse_private.pull_peek(plan.greatest, NULL)::bigint END;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_top(jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_top(dataverse_private.copy_plan) IS
   'the greatest version that a table has in Dataverse; for dataverse.pull()';
 
 -- Handles rows that were removed without notice to the runs, by TRUNCATE or with a
 -- partition: they are read again.  If the table was only rewritten, the comparison
 -- finds nothing, which is harmless.  Returns NULL if nothing has happened.
-CREATE FUNCTION dataverse_private.pull_emptied(state dataverse_private.copies, plan jsonb)
+CREATE FUNCTION dataverse_private.pull_emptied(state dataverse_private.copies, plan dataverse_private.copy_plan)
 RETURNS jsonb
 LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  storage CONSTANT bigint[] := dataverse_private.pull_storage(plan ->> 'target');
+  storage CONSTANT bigint[] := dataverse_private.pull_storage(plan.target);
 BEGIN
   IF coalesce(state.storage <@ storage, true) THEN
     RETURN NULL;
   END IF;
   RETURN jsonb_build_object(
     'storage', storage, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
-    'whole', state.phase = 'compare' AND state.whole OR plan ->> 'version_column' IS NULL,
+    'whole', state.phase = 'compare' AND state.whole OR plan.version_column IS NULL,
     'again', state.again OR state.tracked AND state.token IS NULL AND state.phase <> 'backfill', 'link', NULL, 'ids', 0);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_emptied(dataverse_private.copies, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.pull_emptied(dataverse_private.copies, dataverse_private.copy_plan) IS
   'the changes of state if rows of a copy were removed by TRUNCATE; for dataverse.pull()';
 
 -- Returns the number at the beginning of a change-tracking token, which is a version.
@@ -697,7 +693,7 @@ COMMENT ON FUNCTION dataverse_private.pull_token_version(text) IS
 -- rows that a first read may have missed are found by comparing ids and versions
 -- after it, unless the number in the token is not greater than the greatest
 -- version before it: then the token refers to the beginning.
-CREATE FUNCTION dataverse_private.pull_step(run bigint, copy bigint, plan jsonb, path text)
+CREATE FUNCTION dataverse_private.pull_step(run bigint, copy bigint, plan dataverse_private.copy_plan, path text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -705,7 +701,6 @@ SET dataverse_fdw.guard = superusers
 AS $$
 DECLARE
   state dataverse_private.copies := dataverse_private.copy_get(copy);
-  source CONSTANT regclass := (plan ->> 'foreign_table')::oid;
   -- a transaction of the service lasts two minutes at most
   overlap CONSTANT interval := '5 minutes';
   tracks boolean := state.tracked AND state.token IS NULL AND state.phase <> 'settle';
@@ -719,13 +714,13 @@ DECLARE
   ids bigint;
   here bigint;
   missing record;
-  storage CONSTANT bigint[] := dataverse_private.pull_storage(plan ->> 'target');
+  storage CONSTANT bigint[] := dataverse_private.pull_storage(plan.target);
   changes jsonb;
   anew boolean := false;
   redefined boolean := false;
   more boolean := true;
 BEGIN
-  PERFORM dataverse_private.pull_guard((plan ->> 'named')::boolean);
+  PERFORM dataverse_private.pull_guard(plan.named);
   PERFORM dataverse_private.pull_check_source(plan);
   changes := dataverse_private.pull_emptied(state, plan);
   IF changes IS NOT NULL THEN
@@ -744,7 +739,7 @@ BEGIN
     END IF;
     IF state.again THEN
       PERFORM dataverse_private.copy_set(copy, jsonb_build_object(
-        'phase', 'compare', 'again', false, 'whole', plan ->> 'version_column' IS NULL, 'ids', 0));
+        'phase', 'compare', 'again', false, 'whole', plan.version_column IS NULL, 'ids', 0));
       RETURN true;
     END IF;
     PERFORM dataverse_private.copy_set(copy, jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp()));
@@ -756,19 +751,19 @@ BEGIN
   IF state.phase = 'current' AND NOT state.tracked THEN
     SELECT m INTO after FROM unnest(state.marks, state.marked_at) AS u (m, at)
     WHERE at <= clock_timestamp() - overlap ORDER BY at DESC LIMIT 1;
-    IF after IS NULL OR NOT (plan ->> 'can_follow')::boolean THEN
-      changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'link', NULL, 'ids', 0);
+    IF after IS NULL OR NOT plan.can_follow THEN
+      changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan.version_column IS NULL, 'link', NULL, 'ids', 0);
       state := jsonb_populate_record(state, changes);
       after := NULL;
       anew := true;
     END IF;
   END IF;
-  IF state.link IS NULL AND (plan ->> 'can_follow')::boolean AND
-     (NOT state.tracked OR (state.phase = 'backfill' AND NOT (plan ->> 'elastic')::boolean)) THEN
+  IF state.link IS NULL AND plan.can_follow AND
+     (NOT state.tracked OR (state.phase = 'backfill' AND NOT plan.elastic)) THEN
     top := dataverse_private.pull_top(plan);
     -- the newest row was deleted, or the environment was restored from a backup
     IF state.phase = 'current' AND top < (SELECT max(m) FROM unnest(state.marks) AS m) THEN
-      changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'ids', 0);
+      changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan.version_column IS NULL, 'ids', 0);
       anew := true;
     END IF;
     -- if a version was assigned before that time, so were all smaller ones
@@ -785,20 +780,20 @@ BEGIN
   END IF;
 
   IF state.phase = 'compare' AND NOT state.whole THEN
-    read_columns := ARRAY[plan ->> 'id_column', plan ->> 'version_column'];
+    read_columns := ARRAY[plan.id_column, plan.version_column];
   ELSE
-    read_columns := ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns'));
+    read_columns := plan.columns;
   END IF;
   BEGIN
     SELECT * INTO STRICT page FROM dataverse_private.read_page(
-      source, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks);
+      plan.foreign_table, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks);
   EXCEPTION
     -- the token has expired: read the rows that differ
     WHEN SQLSTATE 'DV001' THEN
       PERFORM dataverse_private.end_pages();
       PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
       PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
-        'phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'link', NULL, 'token', NULL,
+        'phase', 'compare', 'whole', plan.version_column IS NULL, 'again', true, 'link', NULL, 'token', NULL,
         'token_at', NULL, 'ids', 0));
       RETURN true;
     -- the table is no longer tracked, or not for us, whatever its definition says
@@ -807,14 +802,14 @@ BEGIN
       PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
       PERFORM dataverse_private.copy_set(copy, jsonb_build_object(
         'tracked', false, 'tracking_refused', true, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
-        'whole', plan ->> 'version_column' IS NULL, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
+        'whole', plan.version_column IS NULL, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
         'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[]));
       RETURN true;
   END;
 
   -- if the pages of changes do not say so, the definition does, after they have been read
   IF page.metadata <> coalesce(state.metadata, '') OR page.metadata IS NULL AND page.link IS NULL THEN
-    SELECT * INTO STRICT defined FROM dataverse_private.pull_schema(plan, ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns')));
+    SELECT * INTO STRICT defined FROM dataverse_private.pull_schema(plan);
     redefined := true;
   END IF;
 
@@ -829,11 +824,11 @@ BEGIN
   -- Nothing local is locked while we wait for Dataverse.  Now the table is locked
   -- first, and then the state of the copy, in the same order as by
   -- dataverse.track() and others.
-  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan.target);
   -- existing rows may be missing from Dataverse: "again" in a first read means
   -- that they have to be compared in any case
   IF state.phase = 'backfill' AND state.link IS NULL THEN
-    changes := changes || jsonb_build_object('again', NOT dataverse_private.pull_is_empty(plan ->> 'target'));
+    changes := changes || jsonb_build_object('again', NOT dataverse_private.pull_is_empty(plan.target));
     state := jsonb_populate_record(state, changes);
   END IF;
   IF anew THEN
@@ -848,7 +843,7 @@ BEGIN
     END IF;
   END IF;
   IF state.phase = 'compare' THEN
-    EXECUTE plan ->> 'ids' USING copy INTO noted;
+    EXECUTE plan.ids USING copy INTO noted;
     counts := jsonb_build_object('rows_compared', page.upserts);
   END IF;
   IF state.phase <> 'compare' OR state.whole THEN
@@ -864,7 +859,7 @@ BEGIN
   IF (tracks OR (state.phase = 'current' AND state.tracked)) AND page.token IS NULL THEN
     RAISE EXCEPTION USING
       errcode = 'fdw_unable_to_create_reply',
-      message = format('Dataverse returned no token of change tracking for foreign table %s', source);
+      message = format('Dataverse returned no token of change tracking for foreign table %s', plan.foreign_table);
   END IF;
   counts := jsonb_build_object('link', NULL);
   IF page.token IS NOT NULL THEN
@@ -873,12 +868,12 @@ BEGIN
   CASE state.phase
     WHEN 'backfill' THEN
       -- inserted rows may have been deleted, or others added
-      EXECUTE plan ->> 'digest' INTO here;
+      EXECUTE plan.digest INTO here;
       counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR ids <> 0);
       IF dataverse_private.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = ids THEN
         counts := counts || jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp());
       ELSE
-        counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', false);
+        counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan.version_column IS NULL, 'again', false);
       END IF;
     WHEN 'compare' THEN
       IF here < state.ids THEN
@@ -896,7 +891,7 @@ BEGIN
       more := false;
       -- the environment was restored from a backup
       IF dataverse_private.pull_token_version(page.token) < dataverse_private.pull_token_version(state.token) THEN
-        counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan ->> 'version_column' IS NULL, 'again', true, 'token', NULL,
+        counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan.version_column IS NULL, 'again', true, 'token', NULL,
                                                'token_at', NULL, 'ids', 0);
         more := true;
       END IF;
@@ -906,5 +901,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_step(bigint, bigint, jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_step(bigint, bigint, dataverse_private.copy_plan, text) IS
   'takes one step of a run, which dataverse.pull() then commits';

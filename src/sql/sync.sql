@@ -1,7 +1,7 @@
 -- When all rows that can be sent have been sent, retries rows that were refused
 -- because of others, if others have been accepted since, or else once without their
 -- references; likewise rows of a chain that is not resolved after some rounds.
-CREATE FUNCTION dataverse_private.sync_again(run bigint, copy bigint, plan jsonb, progress boolean, INOUT loosened boolean, INOUT rounds integer, OUT any_rows boolean)
+CREATE FUNCTION dataverse_private.sync_again(run bigint, copy bigint, plan dataverse_private.copy_plan, progress boolean, INOUT loosened boolean, INOUT rounds integer, OUT any_rows boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -24,7 +24,7 @@ BEGIN
     n := dataverse_private.pending_retry(copy, since);
   END IF;
   IF n = 0 AND NOT loosened THEN
-    n := dataverse_private.pending_loosen(copy, plan);
+    n := dataverse_private.pending_loosen(copy, plan.sync);
     loosened := true;
   END IF;
   IF n = 0 AND progress THEN
@@ -36,7 +36,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_again(bigint, bigint, jsonb, boolean, boolean, integer) IS
+COMMENT ON FUNCTION dataverse_private.sync_again(bigint, bigint, dataverse_private.copy_plan, boolean, boolean, integer) IS
   'allows rows that were refused because of other rows to be sent again; for dataverse.sync()';
 
 CREATE PROCEDURE dataverse.sync(

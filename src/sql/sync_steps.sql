@@ -35,30 +35,25 @@ $$;
 COMMENT ON FUNCTION dataverse_private.sync_check_columns(jsonb) IS
   'raises an error for invalid policies of columns; for dataverse.sync()';
 
--- Returns the statements of a run, and the information about columns that it
--- needs.  "plan" is the result of dataverse_private.pull_prepare().  Statements that can
--- fire triggers run with the caller's search path, so every name in them is
--- qualified.
+-- Adds what a run needs to send rows to the plan of dataverse_private.pull_prepare().
+-- Statements that can fire triggers run with the caller's search path, so every name
+-- in them is qualified.
 CREATE FUNCTION dataverse_private.sync_prepare(
-  foreign_table regclass, target regclass, plan jsonb, conflict text, column_conflicts jsonb, strict boolean)
-RETURNS jsonb
+  foreign_table regclass, target regclass, plan dataverse_private.copy_plan, conflict text, column_conflicts jsonb, strict boolean)
+RETURNS dataverse_private.copy_plan
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  columns CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(plan -> 'columns'));
-  id CONSTANT text := quote_ident(plan ->> 'id_column');
-  version CONSTANT text := quote_ident(plan ->> 'version_column');
+  sync dataverse_private.sync_plan;
+  columns CONSTANT text[] := plan.columns;
+  id CONSTANT text := quote_ident(plan.id_column);
+  version CONSTANT text := quote_ident(plan.version_column);
   source CONSTANT text := format('pg_catalog.unnest($1) AS u (r), LATERAL pg_catalog.jsonb_populate_record(NULL::%s, u.r) AS s', foreign_table);
   missing text;
-  on_insert text[];
-  on_update text[];
   create_only text[];
-  not_null text[];
-  partners jsonb;
   differs text;
   same text;
-  images text;
   other_types boolean;
 BEGIN
   IF version IS NULL THEN
@@ -78,7 +73,7 @@ BEGIN
       detail = 'Dataverse generates the ids of its rows, so rows that are inserted locally could not be found in Dataverse.',
       hint = format('Copy it with dataverse.pull(), and write to the foreign table: CALL dataverse.pull(%L, %L);', foreign_table, target);
   END IF;
-  IF strict AND (plan ->> 'elastic')::boolean THEN
+  IF strict AND plan.elastic THEN
     RAISE EXCEPTION USING
       errcode = 'feature_not_supported',
       message = format('rows of foreign table %s cannot be written with "strict"', foreign_table),
@@ -91,19 +86,23 @@ BEGIN
       errcode = 'undefined_column', message = format('column "%s" in "column_conflicts" is not copied', missing),
       hint = format('The columns are those that %s and %s both have.', foreign_table, target);
   END IF;
-  SELECT array_agg(w.name) FILTER (WHERE w.on_insert AND quote_ident(w.name) <> id),
-         array_agg(w.name) FILTER (WHERE w.on_update AND quote_ident(w.name) <> id),
-         array_agg(w.name) FILTER (WHERE w.on_insert AND NOT w.on_update AND NOT w.is_key),
-         array_agg(w.name) FILTER (WHERE NOT w.nullable),
-         jsonb_object_agg(w.name, w.partner) FILTER (WHERE w.partner = ANY (columns))
-  INTO on_insert, on_update, create_only, not_null, partners
+  sync.conflict := conflict;
+  sync.column_conflicts := coalesce(column_conflicts, '{}');
+  sync.strict := strict;
+  sync.timezone := current_setting('TimeZone');
+  SELECT coalesce(array_agg(w.name) FILTER (WHERE w.on_insert AND quote_ident(w.name) <> id), '{}'),
+         coalesce(array_agg(w.name) FILTER (WHERE w.on_update AND quote_ident(w.name) <> id), '{}'),
+         coalesce(array_agg(w.name) FILTER (WHERE w.on_insert AND NOT w.on_update AND NOT w.is_key), '{}'),
+         coalesce(array_agg(w.name) FILTER (WHERE NOT w.nullable), '{}'),
+         coalesce(jsonb_object_agg(w.name, w.partner) FILTER (WHERE w.partner = ANY (columns)), '{}')
+  INTO sync.on_insert, sync.on_update, create_only, sync.not_null, sync.partners
   FROM dataverse_private.writable_columns(foreign_table) AS w WHERE w.name = ANY (columns) AND quote_ident(w.name) <> version;
 
   -- Dataverse stores empty texts and lists as nulls, lists in an order of its own, and no fractions of seconds
   SELECT string_agg(format('CASE WHEN %s AND (p.operation <> ''I'' OR i.%I IS NOT NULL) THEN %L END', replace(n.unequal, '<alias>', 'i'), c, c), ', '),
          string_agg(format('CASE WHEN p.was ? %L AND NOT (%s) THEN %1$L END', c, replace(n.unequal, '<alias>', 'w')), ', ')
   INTO differs, same
-  FROM (SELECT DISTINCT unnest(on_insert || on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid
+  FROM (SELECT DISTINCT unnest(sync.on_insert || sync.on_update)) AS u (c) JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c JOIN pg_type AS t ON t.oid = a.atttypid
     LEFT JOIN pg_attribute AS l ON l.attrelid = target AND l.attname = c,
     LATERAL (SELECT CASE WHEN dataverse_private.pull_base_type(l.atttypid) = 'bpchar'::regtype THEN 'nullif(rtrim(%s.%I), '''' COLLATE "C")'
                          WHEN t.typcategory = 'A' THEN '(SELECT array_agg(DISTINCT e) FROM unnest(%s.%I) AS e)'
@@ -113,7 +112,7 @@ BEGIN
     LATERAL (SELECT format(CASE WHEN t.oid = 'numeric'::regtype THEN '%s IS DISTINCT FROM %s' ELSE 'ROW(%s)::record *<> ROW(%s)::record' END,
                            format(f.form, 'r', c), format(f.form, '<alias>', c))) AS n (unequal);
 
-  images := format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
+  sync.images := format('SELECT t.%2$s, to_jsonb(x.*) FROM %1$s AS t, LATERAL (SELECT %3$s) AS x WHERE t.%2$s = ANY ($1)', target, id,
                    (SELECT string_agg(format(CASE dataverse_private.pull_base_type(a.atttypid)
                                              WHEN 'bpchar'::regtype THEN 'CAST(t.%1$I AS pg_catalog.text) AS %1$I'
                                              WHEN 'money'::regtype THEN 'pg_catalog.trim_scale(CAST(t.%1$I AS pg_catalog.numeric)) AS %1$I'
@@ -123,41 +122,31 @@ BEGIN
   FROM unnest(columns) AS c JOIN pg_attribute AS f ON f.attrelid = foreign_table AND f.attname = c
     LEFT JOIN pg_attribute AS t ON t.attrelid = target AND t.attname = c;
 
-  RETURN plan || jsonb_build_object(
-    'source', foreign_table::text, 'strict', strict, 'timezone', current_setting('TimeZone'),
-    'conflict', conflict, 'column_conflicts', coalesce(column_conflicts, '{}'),
-    'on_insert', coalesce(to_jsonb(on_insert), '[]'), 'on_update', coalesce(to_jsonb(on_update), '[]'),
-    'not_null', coalesce(to_jsonb(not_null), '[]'), 'partners', coalesce(partners, '{}'),
-    'images', images,
-    -- Dataverse ignores them when a row is created; the foreign table sends states and images
-    -- afterwards
-    'update_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update) AS c
-                    WHERE c <> ALL (coalesce(on_insert, '{}'))
-                       OR plan -> 'schema' ->> c LIKE '% update' AND plan -> 'schema' ->> c !~ ' (State|Status|Virtual) '),
-    -- and these when it is updated, or at least it may; columns that the foreign table refuses to
-    -- update are not sent
-    'create_only', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_update || create_only) AS c
-                    WHERE c = ANY (create_only) OR plan -> 'schema' ->> c LIKE '% create'),
-    'states', (SELECT coalesce(jsonb_agg(c ORDER BY c), '[]') FROM unnest(on_update) AS c WHERE plan -> 'schema' ->> c ~ ' (State|Status)( |$)'),
-    -- columns that may refer to other rows
-    'references', (SELECT coalesce(jsonb_agg(c), '[]') FROM unnest(on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
-                   WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (coalesce(not_null, '{}'))),
-    -- "candidates" are the columns that may be sent, "never_null" those of them whose nulls are
-    -- not sent, and "readonly" those that have been changed and cannot be sent
-    'stage', format($sql$
+  -- Dataverse ignores them when a row is created; the foreign table sends states and images afterwards
+  sync.update_only := ARRAY(SELECT c FROM unnest(sync.on_update) AS c
+                            WHERE c <> ALL (sync.on_insert) OR plan.schema ->> c LIKE '% update' AND plan.schema ->> c !~ ' (State|Status|Virtual) ');
+  -- and these when it is updated, or at least it may; columns that the foreign table refuses to update are not sent
+  sync.create_only := ARRAY(SELECT c FROM unnest(sync.on_update || create_only) AS c
+                            WHERE c = ANY (create_only) OR plan.schema ->> c LIKE '% create');
+  sync.states := ARRAY(SELECT c FROM unnest(sync.on_update) AS c WHERE plan.schema ->> c ~ ' (State|Status)( |$)' ORDER BY c);
+  sync.referring := ARRAY(SELECT c FROM unnest(sync.on_insert) AS c JOIN pg_attribute AS a ON a.attrelid = foreign_table AND a.attname = c
+                          WHERE a.atttypid = 'uuid'::regtype AND c <> ALL (sync.not_null));
+  -- "candidates" are the columns that may be sent, "never_null" those of them whose nulls are
+  -- not sent, and "readonly" those that have been changed and cannot be sent
+  sync.stage := format($sql$
       WITH g AS MATERIALIZED (
         SELECT k.operation, k.columns, w.candidates, u.readonly,
-               ARRAY(SELECT c FROM unnest(w.candidates) AS c WHERE k.operation = 'I' OR $3 -> 'not_null' ? c) AS never_null, k.held
+               ARRAY(SELECT c FROM unnest(w.candidates) AS c WHERE k.operation = 'I' OR c = ANY (($3).not_null)) AS never_null, k.held
         FROM (SELECT DISTINCT n.operation, n.columns, n.held FROM unnest($2) AS n) AS k,
           LATERAL (SELECT CASE k.operation
                      WHEN 'U' THEN k.columns
-                     WHEN 'I' THEN ARRAY(SELECT c FROM jsonb_array_elements_text($3 -> 'columns') AS c
-                                         WHERE c NOT IN ($3 ->> 'id_column', $3 ->> 'version_column') AND c <> ALL (k.held)
-                                           AND NOT $3 -> 'update_only' ? c)
+                     WHEN 'I' THEN ARRAY(SELECT c FROM unnest($5) AS c
+                                         WHERE c NOT IN (%2$L, %3$L) AND c <> ALL (k.held)
+                                           AND c <> ALL (($3).update_only))
                      ELSE '{}' END AS edited) AS e,
           LATERAL (SELECT ARRAY(
-                     SELECT c FROM (SELECT unnest(e.edited) UNION SELECT $3 -> 'partners' ->> c FROM unnest(e.edited) AS c) AS u (c)
-                     WHERE $3 -> 'columns' ? c AND $3 -> CASE k.operation WHEN 'I' THEN 'on_insert' ELSE 'on_update' END ? c
+                     SELECT c FROM (SELECT unnest(e.edited) UNION SELECT ($3).partners ->> c FROM unnest(e.edited) AS c) AS u (c)
+                     WHERE c = ANY ($5) AND c = ANY (CASE k.operation WHEN 'I' THEN ($3).on_insert ELSE ($3).on_update END)
                      ORDER BY c) AS candidates) AS w,
           LATERAL (SELECT ARRAY(SELECT c FROM unnest(e.edited) AS c WHERE c <> ALL (w.candidates)) AS readonly) AS u)
       SELECT array_agg(s.id) AS ids, array_agg(s.state) AS states, array_agg(s.tries) AS tries,
@@ -173,8 +162,8 @@ BEGIN
                -- rows that have just been changed again are left to the next run
                CASE WHEN d.id IS NOT NULL THEN 9 WHEN (x.image IS NULL) <> (n.operation = 'D') THEN n.tries ELSE n.tries + 1 END AS tries,
                CASE WHEN d.id IS NOT NULL OR (x.image IS NULL) <> (n.operation = 'D') THEN n.columns ELSE w.columns END AS columns,
-               CASE WHEN d.id IS NULL AND n.operation = 'I' AND $3 ->> 'update_only' <> '[]' THEN ARRAY(
-                      SELECT unnest(n.held) UNION SELECT c FROM jsonb_array_elements_text($3 -> 'update_only') AS c WHERE x.image -> c <> 'null')
+               CASE WHEN d.id IS NULL AND n.operation = 'I' AND ($3).update_only <> '{}' THEN ARRAY(
+                      SELECT unnest(n.held) UNION SELECT c FROM unnest(($3).update_only) AS c WHERE x.image -> c <> 'null')
                     ELSE n.held END AS held,
                CASE WHEN d.id IS NULL AND n.operation <> 'D' THEN x.image END AS image,
                -- if a row is created again, most of its values came from Dataverse
@@ -182,37 +171,39 @@ BEGIN
                   SELECT FROM unnest(g.readonly) AS c
                   WHERE x.image -> c <> 'null' AND (n.operation <> 'I' OR n.base IS NULL OR c = ANY (n.columns))) AS unwritable
         FROM unnest($2) AS n JOIN g ON g.operation = n.operation AND g.columns = n.columns AND g.held = n.held
-          LEFT JOIN (%s) AS x (id, image) ON x.id = n.id
+          LEFT JOIN (%1$s) AS x (id, image) ON x.id = n.id
           LEFT JOIN unnest($4) AS d (id) ON d.id = n.id,
           LATERAL (SELECT CASE WHEN g.never_null = '{}' THEN g.candidates ELSE ARRAY(
                      SELECT c FROM unnest(g.candidates) AS c WHERE x.image -> c <> 'null' OR c <> ALL (g.never_null)) END AS columns) AS w) AS s
-      $sql$, images),
-    -- values of the same types fit
-    'fits', CASE WHEN other_types THEN format('SELECT count(i.*) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table) END,
-    'types', (SELECT jsonb_object_agg(a.attname, format_type(a.atttypid, a.atttypmod)) FROM pg_attribute AS a
-              WHERE a.attrelid = foreign_table AND a.attname = ANY (columns)),
-    'judge', format('WITH r AS MATERIALIZED (SELECT %1$s FROM (SELECT * FROM dataverse_private.page_rows(NULL::%2$s)'
-                   ' UNION ALL SELECT * FROM dataverse_private.page_left_out(NULL::%2$s)) AS f)'
-                   ' SELECT ROW(p.*)::dataverse_private.pending AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r.*) END AS theirs,'
-                   ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs, array_remove(ARRAY[%6$s]::text[], NULL) AS same'
-                   ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i,'
-                   ' LATERAL jsonb_populate_record(NULL::%2$s, p.was) AS w',
-                   (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs, same),
-    -- a column may now have another type than when its value was noted
-    'seen_fits', format('SELECT count(w.*) FROM unnest($1) AS p, LATERAL jsonb_populate_record(NULL::%s, p.was) AS w', foreign_table),
-    'absent', format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse_private.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
-                     foreign_table, id),
-    'land_part', format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
-                        replace(target::text, '%', '%%'), replace(source, '%', '%%'), replace(id, '%', '%%')));
+      $sql$, sync.images, plan.id_column, plan.version_column);
+  -- values of the same types fit
+  IF other_types THEN
+    sync.fits := format('SELECT count(i.*) FROM unnest($1) AS u, LATERAL jsonb_populate_record(NULL::%s, u) AS i', foreign_table);
+  END IF;
+  sync.judge := format('WITH r AS MATERIALIZED (SELECT %1$s FROM (SELECT * FROM dataverse_private.page_rows(NULL::%2$s)'
+                       ' UNION ALL SELECT * FROM dataverse_private.page_left_out(NULL::%2$s)) AS f)'
+                       ' SELECT ROW(p.*)::dataverse_private.pending AS pending, r.%4$s AS version, CASE WHEN r.%3$s IS NOT NULL THEN to_jsonb(r.*) END AS theirs,'
+                       ' array_remove(ARRAY[%5$s]::text[], NULL) AS differs, array_remove(ARRAY[%6$s]::text[], NULL) AS same'
+                       ' FROM unnest($1) AS p LEFT JOIN r ON r.%3$s = p.id, LATERAL jsonb_populate_record(NULL::%2$s, coalesce(p.image, ''{}'')) AS i,'
+                       ' LATERAL jsonb_populate_record(NULL::%2$s, p.was) AS w',
+                       (SELECT string_agg(format('f.%I', c), ', ') FROM unnest(columns) AS c), foreign_table, id, version, differs, same);
+  -- a column may now have another type than when its value was noted
+  sync.seen_fits := format('SELECT count(w.*) FROM unnest($1) AS p, LATERAL jsonb_populate_record(NULL::%s, p.was) AS w', foreign_table);
+  sync.absent := format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse_private.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
+                        foreign_table, id);
+  sync.land_part := format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
+                           replace(target::text, '%', '%%'), replace(source, '%', '%%'), replace(id, '%', '%%'));
+  plan.sync := sync;
+  RETURN plan;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_prepare(regclass, regclass, jsonb, text, jsonb, boolean) IS
+COMMENT ON FUNCTION dataverse_private.sync_prepare(regclass, regclass, dataverse_private.copy_plan, text, jsonb, boolean) IS
   'the statements of a run of dataverse.sync()';
 
 -- Takes local changes from the log.  Rows that are hidden by row security would
 -- look like deleted ones.
-CREATE FUNCTION dataverse_private.sync_take(copy bigint, plan jsonb)
+CREATE FUNCTION dataverse_private.sync_take(copy bigint, plan dataverse_private.copy_plan)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -223,22 +214,22 @@ DECLARE
   existing uuid[];
 BEGIN
   -- before anything of the copy is locked, as in dataverse.untrack()
-  EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', plan ->> 'target');
-  IF dataverse_private.pending_take(copy, ARRAY(SELECT c FROM jsonb_array_elements_text(plan -> 'columns') AS c
-                                        WHERE c NOT IN (plan ->> 'id_column', plan ->> 'version_column'))) THEN
-    EXECUTE plan ->> 'existing' USING copy INTO existing;
+  EXECUTE format('LOCK TABLE %s IN ACCESS SHARE MODE', plan.target);
+  IF dataverse_private.pending_take(copy, ARRAY(SELECT c FROM unnest(plan.columns) AS c
+                                        WHERE c NOT IN (plan.id_column, plan.version_column))) THEN
+    EXECUTE plan.existing USING copy INTO existing;
     PERFORM dataverse_private.pending_place(copy, coalesce(existing, '{}'));
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_take(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_take(bigint, dataverse_private.copy_plan) IS
   'takes local changes from the log; for dataverse.sync()';
 
 -- Puts the rows of the page into the table as the service has them, and removes those
 -- that it does not have.  Rows that were changed locally since are left alone and
 -- returned.
-CREATE FUNCTION dataverse_private.sync_land(copy bigint, plan jsonb, path text, ids uuid[])
+CREATE FUNCTION dataverse_private.sync_land(copy bigint, plan dataverse_private.copy_plan, path text, ids uuid[])
 RETURNS TABLE (id uuid, columns text[], whole boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -247,22 +238,23 @@ AS $$
 DECLARE
   absent uuid[];
 BEGIN
-  EXECUTE plan ->> 'absent' USING ids INTO absent;
+  EXECUTE (plan.sync).absent USING ids INTO absent;
   PERFORM dataverse_private.page_delete(absent);
   -- for the triggers of the table
-  PERFORM set_config('TimeZone', plan ->> 'timezone', true);
+  PERFORM set_config('TimeZone', (plan.sync).timezone, true);
   PERFORM dataverse_private.pull_merge(copy, plan, path, 'land');
   SET LOCAL timezone = 'UTC';
   RETURN QUERY SELECT d.id, d.columns, d.whole FROM dataverse_private.pending_dirty(copy, ids) AS d;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_land(bigint, jsonb, text, uuid[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_land(bigint, dataverse_private.copy_plan, text, uuid[]) IS
   'merges rows that were read back; for dataverse.sync()';
 
--- Copies single columns into rows that stay pending.  Returns the rows that
+-- Copies single columns into rows that stay pending; "parts" are arrays of their names
+-- as texts, since they differ in length.  Returns the rows that
 -- were changed locally since, which are left alone.
-CREATE FUNCTION dataverse_private.sync_land_part(copy bigint, plan jsonb, path text, ids uuid[], rows jsonb[], parts jsonb[])
+CREATE FUNCTION dataverse_private.sync_land_part(copy bigint, plan dataverse_private.copy_plan, path text, ids uuid[], rows jsonb[], parts text[])
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -275,14 +267,15 @@ DECLARE
   statement text;
 BEGIN
   PERFORM dataverse_private.pull_check_target(copy, plan);
-  EXECUTE plan ->> 'lock' USING ids;
+  EXECUTE plan.lock USING ids;
   dirty := ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d);
   FOR part IN
     SELECT u.c AS names, array_agg(u.r) AS rows FROM unnest(ids, rows, parts) AS u (i, r, c) WHERE u.i <> ALL (dirty) GROUP BY u.c
   LOOP
-    statement := format(plan ->> 'land_part',
-      (SELECT string_agg(format('%I = %s', c, plan -> 'inputs' ->> c), ', ') FROM jsonb_array_elements_text(part.names) AS c));
-    PERFORM set_config('TimeZone', plan ->> 'timezone', true);
+    statement := format((plan.sync).land_part,
+      (SELECT string_agg(format('%I = %s', c.name, c.input), ', ') FROM unnest(plan.columns, plan.inputs) AS c (name, input)
+       WHERE c.name = ANY (part.names::text[])));
+    PERFORM set_config('TimeZone', (plan.sync).timezone, true);
     PERFORM set_config('search_path', path, true);
     EXECUTE statement USING part.rows;
     -- at the COMMIT, triggers would run unguarded
@@ -294,14 +287,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_land_part(bigint, jsonb, text, uuid[], jsonb[], jsonb[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_land_part(bigint, dataverse_private.copy_plan, text, uuid[], jsonb[], text[]) IS
   'takes single columns of rows that were read back; for dataverse.sync()';
 
 -- Files rows with changes of columns that are no longer copied, and returns the
 -- others: such a change can neither be sent nor compared, and a run must not
 -- decide to forget it.  These rows are marked as if the service had news of them,
 -- so that they are examined at once.
-CREATE FUNCTION dataverse_private.sync_file_uncopied(copy bigint, plan jsonb, INOUT rows dataverse_private.pending[], OUT filed bigint)
+CREATE FUNCTION dataverse_private.sync_file_uncopied(copy bigint, plan dataverse_private.copy_plan, INOUT rows dataverse_private.pending[], OUT filed bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -312,14 +305,14 @@ DECLARE
   changes jsonb[];
 BEGIN
   found_ids := ARRAY(SELECT r.id FROM unnest(rows) AS r
-                     WHERE r.operation = 'U' AND NOT to_jsonb(r.columns || r.held) <@ (plan -> 'columns'));
+                     WHERE r.operation = 'U' AND NOT r.columns || r.held <@ plan.columns);
   filed := 0;
   IF found_ids = '{}' THEN
     RETURN;
   END IF;
   -- a row that is missing locally is treated as such
   EXECUTE format(
-    'SELECT array_agg(x.id), array_agg(jsonb_build_object(''id'', x.id, ''ours'', x.image)) FROM (%s) AS x (id, image)', plan ->> 'images')
+    'SELECT array_agg(x.id), array_agg(jsonb_build_object(''id'', x.id, ''ours'', x.image)) FROM (%s) AS x (id, image)', (plan.sync).images)
     INTO found_ids, changes USING found_ids;
   IF found_ids IS NULL THEN
     RETURN;
@@ -328,19 +321,19 @@ BEGIN
     SELECT n.change || jsonb_build_object(
       'state', 'filed', 'kind', 'refused', 'columns', r.columns || r.held, 'held', '{}'::text[], 'theirs', NULL, 'seen', NULL,
       'image', NULL, 'touched', true, 'sqlstate', '42703', 'found_at', clock_timestamp(),
-      'error', 'no longer copied: ' || (SELECT string_agg(c, ', ') FROM unnest(r.columns || r.held) AS c WHERE NOT plan -> 'columns' ? c))
+      'error', 'no longer copied: ' || (SELECT string_agg(c, ', ') FROM unnest(r.columns || r.held) AS c WHERE c <> ALL (plan.columns)))
     FROM unnest(changes) AS n (change) JOIN unnest(rows) AS r ON r.id = (n.change ->> 'id')::uuid));
   filed := cardinality(found_ids);
   rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (found_ids));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_file_uncopied(bigint, jsonb, dataverse_private.pending[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_file_uncopied(bigint, dataverse_private.copy_plan, dataverse_private.pending[]) IS
   'files rows with changes of columns that are no longer copied; for dataverse.sync()';
 
 -- Chooses the rows that are sent next, and notes them with all values that the
 -- service should have afterwards.
-CREATE FUNCTION dataverse_private.sync_stage(copy bigint, plan jsonb, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
+CREATE FUNCTION dataverse_private.sync_stage(copy bigint, plan dataverse_private.copy_plan, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -367,15 +360,16 @@ BEGIN
     RETURN;
   END IF;
   ids := ARRAY(SELECT p.id FROM unnest(rows) AS p);
-  EXECUTE plan ->> 'lock' USING ids;
-  EXECUTE plan ->> 'stage' USING ids, rows, plan, ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d) INTO STRICT noted;
+  EXECUTE plan.lock USING ids;
+  EXECUTE (plan.sync).stage USING ids, rows, plan.sync, ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d), plan.columns
+    INTO STRICT noted;
   unwritable := noted.unwritable;
   staged := cardinality(array_positions(noted.states, 'sending'));
   PERFORM dataverse_private.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.held, noted.images);
   -- values that cannot be converted to the types of the foreign table
-  IF plan ->> 'fits' IS NOT NULL THEN
+  IF (plan.sync).fits IS NOT NULL THEN
     BEGIN
-      EXECUTE plan ->> 'fits' USING ARRAY(SELECT u.i FROM unnest(noted.images, noted.states) AS u (i, s) WHERE u.s = 'sending');
+      EXECUTE (plan.sync).fits USING ARRAY(SELECT u.i FROM unnest(noted.images, noted.states) AS u (i, s) WHERE u.s = 'sending');
     EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
       fits := false;
     END;
@@ -384,7 +378,7 @@ BEGIN
     FOR i IN 1 .. cardinality(noted.ids) LOOP
       CONTINUE WHEN noted.states[i] <> 'sending';
       BEGIN
-        EXECUTE plan ->> 'fits' USING ARRAY[noted.images[i]];
+        EXECUTE (plan.sync).fits USING ARRAY[noted.images[i]];
       EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
         GET STACKED DIAGNOSTICS problem_state = RETURNED_SQLSTATE, problem = MESSAGE_TEXT;
         misfits := misfits || jsonb_build_object(
@@ -399,13 +393,13 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_stage(bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_stage(bigint, dataverse_private.copy_plan) IS
   'records which rows will be sent; for dataverse.sync()';
 
 -- Writes the rows that are noted, with a statement for each operation and set of
 -- columns.  Rows with another version in Dataverse are left alone by the
 -- statement itself, and are found when all rows are read back.
-CREATE FUNCTION dataverse_private.sync_send(copy bigint, plan jsonb, rows dataverse_private.pending[], OUT written uuid[], OUT refused jsonb)
+CREATE FUNCTION dataverse_private.sync_send(copy bigint, plan dataverse_private.copy_plan, rows dataverse_private.pending[], OUT written uuid[], OUT refused jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.run_settings = ''
@@ -417,9 +411,9 @@ SET enable_mergejoin = off
 SET enable_hashjoin = on
 AS $$
 DECLARE
-  source CONSTANT text := plan ->> 'source';
-  id CONSTANT text := quote_ident(plan ->> 'id_column');
-  version CONSTANT text := quote_ident(plan ->> 'version_column');
+  source CONSTANT text := plan.source;
+  id CONSTANT text := quote_ident(plan.id_column);
+  version CONSTANT text := quote_ident(plan.version_column);
   last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse_private.own_rejects AS r);
   part record;
   input text;
@@ -429,29 +423,30 @@ DECLARE
 BEGIN
   written := '{}';
   refused := '{}';
-  PERFORM dataverse_private.hold(source, (plan ->> 'foreign_table')::oid);
+  PERFORM dataverse_private.hold(source, plan.foreign_table);
   FOR part IN
     SELECT p.operation, p.columns, array_agg(p.id ORDER BY p.id) AS ids, array_agg(p.against ORDER BY p.id) AS versions,
            array_agg(p.image ORDER BY p.id) AS images
     FROM unnest(rows) AS p GROUP BY p.operation, p.columns
   LOOP
     input := format('jsonb_to_record(p.image) AS i (%s)',
-                     (SELECT string_agg(format('%I %s', c, plan -> 'types' ->> c), ', ') FROM unnest(plan ->> 'id_column' || part.columns) AS c));
+                     (SELECT string_agg(format('%I %s', c.name, c.type), ', ') FROM unnest(plan.columns, plan.types) AS c (name, type)
+                      WHERE c.name = ANY (plan.id_column || part.columns)));
     statement := CASE part.operation
       WHEN 'I' THEN format('INSERT INTO %1$s AS f (%2$s) SELECT %3$s FROM unnest($1, $2, $3) WITH ORDINALITY AS p (id, version, image, n),'
                            ' %4$s ORDER BY p.n', source,
-                           (SELECT string_agg(quote_ident(c), ', ') FROM unnest(plan ->> 'id_column' || part.columns) AS c),
+                           (SELECT string_agg(quote_ident(c), ', ') FROM unnest(plan.id_column || part.columns) AS c),
                            (SELECT string_agg(CASE quote_ident(c) WHEN id THEN 'p.id' ELSE 'i.' || quote_ident(c) END, ', ')
-                            FROM unnest(plan ->> 'id_column' || part.columns) AS c), input)
+                            FROM unnest(plan.id_column || part.columns) AS c), input)
       WHEN 'U' THEN format('UPDATE ONLY %1$s AS f SET %2$s FROM unnest($1, $2, $3) AS p (id, version, image), %5$s'
                            ' WHERE f.%3$s = ANY ($1) AND f.%3$s = p.id AND f.%4$s = p.version', source,
                            (SELECT string_agg(format('%1$I = i.%1$I', c), ', ') FROM unnest(part.columns) AS c), id, version, input)
       ELSE format('DELETE FROM ONLY %1$s AS f USING unnest($1, $2) AS p (id, version)'
                   ' WHERE f.%2$s = ANY ($1) AND f.%2$s = p.id AND f.%3$s = p.version AND $3 IS NOT NULL', source, id, version) END;
     CONTINUE WHEN part.operation = 'U' AND part.columns = '{}';
-    PERFORM set_config('dataverse_fdw.run_settings', dataverse_private.run_settings((plan ->> 'foreign_table')::oid, jsonb_build_object(
+    PERFORM set_config('dataverse_fdw.run_settings', dataverse_private.run_settings(plan.foreign_table, jsonb_build_object(
       'on_error', 'continue', 'insert_mode', 'create',
-      'match_version', CASE WHEN NOT (plan ->> 'strict')::boolean THEN '' WHEN part.operation = 'I' THEN 'off' ELSE 'on' END)), true);
+      'match_version', CASE WHEN NOT (plan.sync).strict THEN '' WHEN part.operation = 'I' THEN 'off' ELSE 'on' END)), true);
     EXECUTE format('WITH w AS (%s RETURNING f.%s AS id) SELECT array_agg(w.id) FROM w', statement, id)
       USING part.ids, part.versions, part.images INTO ids;
     written := written || coalesce(ids, '{}');
@@ -468,19 +463,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_send(bigint, jsonb, dataverse_private.pending[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_send(bigint, dataverse_private.copy_plan, dataverse_private.pending[]) IS
   'writes rows in Dataverse; for dataverse.sync()';
 
 -- Returns how to treat columns in conflict: by a decision, or as the call says.
-CREATE FUNCTION dataverse_private.sync_policy(plan jsonb, decision text, columns text[], policy text)
+CREATE FUNCTION dataverse_private.sync_policy(sync dataverse_private.sync_plan, decision text, columns text[], policy text)
 RETURNS text[]
 LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
-  SELECT ARRAY(SELECT c FROM unnest($3) AS c WHERE coalesce($2, $1 -> 'column_conflicts' ->> c, $1 ->> 'conflict') = $4)
+  SELECT ARRAY(SELECT c FROM unnest($3) AS c WHERE coalesce($2, ($1).column_conflicts ->> c, ($1).conflict) = $4)
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_policy(jsonb, text, text[], text) IS
+COMMENT ON FUNCTION dataverse_private.sync_policy(dataverse_private.sync_plan, text, text[], text) IS
   'the columns to which a policy applies; for dataverse.sync()';
 
 -- Decides about a pending row, given the row of the service.  Returns the values to
@@ -489,14 +484,14 @@ COMMENT ON FUNCTION dataverse_private.sync_policy(jsonb, text, text[], text) IS
 -- which it still has the value last seen.  "part" are columns to be taken from it
 -- while the rest stays pending.
 CREATE FUNCTION dataverse_private.sync_judge(
-  plan jsonb, p dataverse_private.pending, theirs jsonb, version bigint, differs text[], same text[], written boolean, refusal jsonb,
+  plan dataverse_private.copy_plan, p dataverse_private.pending, theirs jsonb, version bigint, differs text[], same text[], written boolean, refusal jsonb,
   OUT change jsonb, OUT part text[])
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   there CONSTANT boolean := theirs IS NOT NULL;
-  partners CONSTANT jsonb := plan -> 'partners';
+  sync CONSTANT dataverse_private.sync_plan := plan.sync;
   edited CONSTANT text[] := ARRAY(SELECT unnest(p.columns) UNION SELECT unnest(p.held) ORDER BY 1);
   unseen boolean := p.state <> 'filed' OR CASE WHEN p.kind = 'refused' AND p.seen IS NULL THEN version IS DISTINCT FROM p.against
                                                ELSE p.seen IS DISTINCT FROM version OR (p.theirs IS NOT NULL) <> there END;
@@ -507,9 +502,9 @@ DECLARE
     'found_at', CASE WHEN unseen OR p.found_at IS NULL THEN clock_timestamp() ELSE p.found_at END);
   again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
   -- columns that are no longer copied cannot be compared
-  uncopied CONSTANT boolean := p.operation = 'U' AND NOT to_jsonb(edited) <@ (plan -> 'columns');
+  uncopied CONSTANT boolean := p.operation = 'U' AND NOT edited <@ plan.columns;
   begins CONSTANT boolean := EXISTS (
-    SELECT FROM jsonb_array_elements_text(plan -> 'states') AS c WHERE plan -> 'schema' ->> c ~ ' State( |$)' AND theirs -> c = '0');
+    SELECT FROM unnest(sync.states) AS c WHERE plan.schema ->> c ~ ' State( |$)' AND theirs -> c = '0');
   columns text[];
   missing text[];
   alone text[];
@@ -527,15 +522,15 @@ BEGIN
     RETURN;
   END IF;
   -- columns that Dataverse accepts only when a row is created cannot be changed any more
-  differs := ARRAY(SELECT c FROM unnest(differs) AS c WHERE NOT (there AND plan -> 'create_only' ? c));
+  differs := ARRAY(SELECT c FROM unnest(differs) AS c WHERE NOT (there AND c = ANY (sync.create_only)));
   -- send columns that were omitted when the row was created; also its state, if it still has the
   -- initial state of all rows
   missing := ARRAY(SELECT c FROM unnest(differs) AS c
-                   WHERE plan -> 'on_update' ? c AND (c = ANY (p.held) AND theirs -> c = 'null' OR NOT written AND plan -> 'states' ? c AND begins));
+                   WHERE c = ANY (sync.on_update) AND (c = ANY (p.held) AND theirs -> c = 'null' OR NOT written AND c = ANY (sync.states) AND begins));
   IF p.operation = 'I' AND there AND p.state = 'sending' AND missing <> '{}'
      AND (written OR (refusal IS NULL AND NOT EXISTS (SELECT FROM unnest(differs) AS c WHERE c = ANY (edited) AND c <> ALL (missing)))) THEN
     change := again || jsonb_build_object('operation', 'U', 'base', version, 'against', version, 'tries', 0, 'held', '{}'::text[], 'columns',
-      ARRAY(SELECT unnest(missing) UNION SELECT partners ->> m FROM unnest(missing) AS m WHERE partners ->> m = ANY (edited) ORDER BY 1));
+      ARRAY(SELECT unnest(missing) UNION SELECT sync.partners ->> m FROM unnest(missing) AS m WHERE sync.partners ->> m = ANY (edited) ORDER BY 1));
     RETURN;
   END IF;
   IF written THEN
@@ -548,7 +543,7 @@ BEGIN
   IF refusal IS NOT NULL AND NOT (refusal ->> 0 IN ('40001', '40003') OR (refusal ->> 0 = '23505' AND p.operation = 'I' AND there)) THEN
     change := file || jsonb_build_object('columns', edited, 'kind', 'refused', 'sqlstate', refusal ->> 0, 'error', refusal ->> 1);
     -- the reason why it was refused with its references
-    IF p.operation = 'I' AND NOT there AND EXISTS (SELECT FROM unnest(p.held) AS c WHERE plan -> 'references' ? c) THEN
+    IF p.operation = 'I' AND NOT there AND EXISTS (SELECT FROM unnest(p.held) AS c WHERE c = ANY (sync.referring)) THEN
       change := change || jsonb_build_object('sqlstate', p.sqlstate, 'error', p.error);
     END IF;
     -- the row was created, but could not get its state or its image
@@ -568,7 +563,7 @@ BEGIN
     -- all differences are ours, whatever the name of the column is now, unless the row has
     -- changed in Dataverse, which makes this a conflict
     IF decision = 'local' AND uncopied AND p.sqlstate = '42703' THEN
-      change := change || jsonb_build_object('columns', ARRAY(SELECT d FROM unnest(differs) AS d WHERE plan -> 'on_update' ? d));
+      change := change || jsonb_build_object('columns', ARRAY(SELECT d FROM unnest(differs) AS d WHERE d = ANY (sync.on_update)));
     END IF;
     RETURN;
   END IF;
@@ -584,7 +579,7 @@ BEGIN
       change := again;
       RETURN;
     END IF;
-    CASE coalesce(decision, plan ->> 'conflict')
+    CASE coalesce(decision, sync.conflict)
       WHEN 'service' THEN NULL;
       WHEN 'local' THEN change := again || jsonb_build_object('against', version);
       ELSE change := file || jsonb_build_object('kind', 'deleted here', 'columns', '{}'::text[]);
@@ -597,9 +592,9 @@ BEGIN
       change := again;
       RETURN;
     END IF;
-    IF dataverse_private.sync_policy(plan, decision, edited, 'skip') <> '{}' THEN
+    IF dataverse_private.sync_policy(sync, decision, edited, 'skip') <> '{}' THEN
       change := file || jsonb_build_object('kind', 'deleted there', 'columns', edited);
-    ELSIF dataverse_private.sync_policy(plan, decision, edited, 'local') <> '{}' THEN
+    ELSIF dataverse_private.sync_policy(sync, decision, edited, 'local') <> '{}' THEN
       change := again || jsonb_build_object('operation', 'I', 'against', NULL, 'held', '{}'::text[]);
     END IF;
     RETURN;
@@ -609,7 +604,7 @@ BEGIN
     RETURN;
   END IF;
   columns := ARRAY(
-    SELECT c FROM (SELECT unnest(differs) UNION SELECT partners ->> d FROM unnest(differs) AS d) AS u (c) WHERE c = ANY (edited) ORDER BY c);
+    SELECT c FROM (SELECT unnest(differs) UNION SELECT sync.partners ->> d FROM unnest(differs) AS d) AS u (c) WHERE c = ANY (edited) ORDER BY c);
   IF columns = '{}' THEN
     -- to be filed as such
     IF uncopied AND decision IS DISTINCT FROM 'service' THEN
@@ -620,17 +615,17 @@ BEGIN
   -- columns that are unchanged in Dataverse are not in conflict; a lookup and the name of its
   -- table go together
   alone := ARRAY(SELECT c FROM unnest(columns) AS c
-                 WHERE decision IS NULL AND c = ANY (same) AND coalesce(partners ->> c = ANY (same) OR NOT p.was ? (partners ->> c), true));
+                 WHERE decision IS NULL AND c = ANY (same) AND coalesce(sync.partners ->> c = ANY (same) OR NOT p.was ? (sync.partners ->> c), true));
   columns := ARRAY(SELECT c FROM unnest(columns) AS c WHERE c <> ALL (alone));
-  service := dataverse_private.sync_policy(plan, decision, columns, 'service');
-  local := alone || dataverse_private.sync_policy(plan, decision, columns, 'local');
-  skip := dataverse_private.sync_policy(plan, decision, columns, 'skip');
+  service := dataverse_private.sync_policy(sync, decision, columns, 'service');
+  local := alone || dataverse_private.sync_policy(sync, decision, columns, 'local');
+  skip := dataverse_private.sync_policy(sync, decision, columns, 'skip');
   IF skip = '{}' AND local = '{}' THEN
     RETURN;
   END IF;
   -- a row that is sent is read back as a whole
   part := service || CASE WHEN skip <> '{}' THEN ARRAY(
-    SELECT d FROM unnest(differs) AS d WHERE d <> ALL (edited) AND coalesce(partners ->> d <> ALL (edited), true)) ELSE '{}' END;
+    SELECT d FROM unnest(differs) AS d WHERE d <> ALL (edited) AND coalesce(sync.partners ->> d <> ALL (edited), true)) ELSE '{}' END;
   change := file || jsonb_build_object('kind', CASE p.operation WHEN 'I' THEN 'exists' ELSE 'changed' END, 'columns', skip);
   IF local <> '{}' THEN
     change := CASE WHEN skip <> '{}' THEN change || jsonb_build_object('held', skip) ELSE '{}' END
@@ -642,14 +637,14 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_judge(jsonb, dataverse_private.pending, jsonb, bigint, text[], text[], boolean, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_judge(dataverse_private.copy_plan, dataverse_private.pending, jsonb, bigint, text[], text[], boolean, jsonb) IS
   'decides how to proceed with a pending row; for dataverse.sync()';
 
 -- Rows that exist but are missing from the page stay as they are and pending:
 -- without the row of the service, nothing can be decided.  Returns the other rows,
 -- and which of all rows are known to have been written.
 CREATE FUNCTION dataverse_private.sync_hide(
-  copy bigint, plan jsonb, INOUT rows dataverse_private.pending[], INOUT written uuid[], refusals jsonb)
+  copy bigint, plan dataverse_private.copy_plan, INOUT rows dataverse_private.pending[], INOUT written uuid[], refusals jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -660,7 +655,7 @@ DECLARE
   hidden uuid[];
 BEGIN
   written := written || ARRAY(SELECT r.id FROM unnest(rows) AS r WHERE r.arrived);
-  EXECUTE plan ->> 'absent' USING ARRAY(
+  EXECUTE (plan.sync).absent USING ARRAY(
     SELECT r.id FROM unnest(rows) AS r
     WHERE NOT refusals ? r.id::text AND (r.operation <> 'D' OR NOT EXISTS (SELECT FROM unnest(written) AS w WHERE w = r.id))) INTO absent;
   IF absent = '{}' THEN
@@ -674,22 +669,22 @@ BEGIN
     RETURN;
   END IF;
   -- the user that may not read them is set aside now; another one may
-  EXECUTE plan ->> 'read' USING hidden;
-  EXECUTE plan ->> 'absent' USING hidden INTO hidden;
+  EXECUTE plan.read USING hidden;
+  EXECUTE (plan.sync).absent USING hidden INTO hidden;
   PERFORM dataverse_private.pending_set(copy, ARRAY(
     SELECT jsonb_build_object('id', h, 'tries', 9, 'arrived', EXISTS (SELECT FROM unnest(sent) AS s WHERE s = h)) FROM unnest(hidden) AS h));
   rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE NOT EXISTS (SELECT FROM unnest(hidden) AS h WHERE h = r.id));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_hide(bigint, jsonb, dataverse_private.pending[], uuid[], jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_hide(bigint, dataverse_private.copy_plan, dataverse_private.pending[], uuid[], jsonb) IS
   'omits rows that exist but cannot be read; for dataverse.sync()';
 
 -- Reads rows from the service into the page, and settles their pending changes.
 -- Rows that were written, and those of which only the row of the service is wanted,
 -- need no decision.
 CREATE FUNCTION dataverse_private.sync_settle(
-  copy bigint, plan jsonb, path text, rows dataverse_private.pending[], written uuid[], refusals jsonb, OUT refused bigint, OUT ignored bigint)
+  copy bigint, plan dataverse_private.copy_plan, path text, rows dataverse_private.pending[], written uuid[], refusals jsonb, OUT refused bigint, OUT ignored bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -706,7 +701,7 @@ DECLARE
   kept uuid[] := '{}';
   part_ids uuid[] := '{}';
   part_rows jsonb[] := '{}';
-  parts jsonb[] := '{}';
+  parts text[] := '{}';
   part_changes jsonb[] := '{}';
   p dataverse_private.pending;
   dirty_ids uuid[] := '{}';
@@ -714,31 +709,31 @@ DECLARE
 BEGIN
   refused := 0;
   ignored := 0;
-  PERFORM dataverse_private.page_start((plan ->> 'foreign_table')::oid);
-  EXECUTE plan ->> 'read' USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
+  PERFORM dataverse_private.page_start(plan.foreign_table);
+  EXECUTE plan.read USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
   hiding := dataverse_private.sync_hide(copy, plan, rows, written, refusals);
   rows := hiding.rows;
   written := hiding.written;
   -- before anything of the copy is locked, as in dataverse.untrack()
-  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan ->> 'target');
+  EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan.target);
   SELECT coalesce(array_agg(r.id) FILTER (WHERE s.settled), '{}'), coalesce(array_agg(r) FILTER (WHERE NOT s.settled), '{}'),
          coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
   INTO ids, unclear, was_written
   FROM unnest(rows) AS r LEFT JOIN unnest(written) AS w ON w = r.id,
-    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}' AND NOT plan -> 'create_only' ?| r.columns) AS settled) AS s;
+    LATERAL (SELECT r.state = 'fetch' OR (w IS NOT NULL AND r.held = '{}' AND NOT (plan.sync).create_only && r.columns) AS settled) AS s;
   IF unclear <> '{}' THEN
     BEGIN
-      EXECUTE plan ->> 'seen_fits' USING unclear;
+      EXECUTE (plan.sync).seen_fits USING unclear;
     EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
       unclear := ARRAY(SELECT jsonb_populate_record(u, '{"was": {}}') FROM unnest(unclear) AS u);
     END;
-    FOR read IN EXECUTE plan ->> 'judge' USING unclear LOOP
+    FOR read IN EXECUTE (plan.sync).judge USING unclear LOOP
       p := read.pending;
       judged := dataverse_private.sync_judge(plan, p, read.theirs, read.version, read.differs, read.same, was_written ? p.id::text, refusals -> p.id::text);
       IF judged.change = '{}' THEN
         ids := ids || p.id;
         ignored := ignored + (p.operation = 'U' AND p.state = 'sending' AND EXISTS (
-          SELECT FROM unnest(read.differs) AS d WHERE d = ANY (p.columns) AND plan -> 'create_only' ? d))::integer;
+          SELECT FROM unnest(read.differs) AS d WHERE d = ANY (p.columns) AND d = ANY ((plan.sync).create_only)))::integer;
       ELSE
         kept := kept || p.id;
         IF judged.part = '{}' THEN
@@ -755,7 +750,7 @@ BEGIN
         IF judged.part <> '{}' THEN
           part_ids := part_ids || p.id;
           part_rows := part_rows || read.theirs;
-          parts := parts || to_jsonb(judged.part);
+          parts := parts || judged.part::text;
         END IF;
       END IF;
     END LOOP;
@@ -767,7 +762,7 @@ BEGIN
     -- later local changes are based on the row that the service has now, if
     -- only we have changed that
     IF dirty_ids <> '{}' THEN
-      FOR read IN EXECUTE plan ->> 'judge'
+      FOR read IN EXECUTE (plan.sync).judge
         USING ARRAY(SELECT jsonb_populate_record(r, '{"was": {}}') FROM unnest(rows) AS r JOIN unnest(dirty_ids) AS d ON d = r.id) LOOP
         p := read.pending;
         changes := changes || jsonb_build_object(
@@ -793,13 +788,13 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_settle(bigint, jsonb, text, dataverse_private.pending[], uuid[], jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_settle(bigint, dataverse_private.copy_plan, text, dataverse_private.pending[], uuid[], jsonb) IS
   'compares pending rows with those of the service, and counts those refused and those ignored in part; for dataverse.sync()';
 
 -- Returns filed rows with their current local values.  Values that cannot be
 -- converted to the types of the foreign table cannot be compared either, so the
 -- row has no image.
-CREATE FUNCTION dataverse_private.sync_images(plan jsonb, rows dataverse_private.pending[])
+CREATE FUNCTION dataverse_private.sync_images(plan dataverse_private.copy_plan, rows dataverse_private.pending[])
 RETURNS dataverse_private.pending[]
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -812,22 +807,22 @@ DECLARE
   here_rows jsonb[];
   filled dataverse_private.pending[];
 BEGIN
-  EXECUTE format('SELECT array_agg(x.id), array_agg(x.r) FROM (%s) AS x (id, r)', plan ->> 'images')
+  EXECUTE format('SELECT array_agg(x.id), array_agg(x.r) FROM (%s) AS x (id, r)', (plan.sync).images)
     USING ARRAY(SELECT r.id FROM unnest(rows) AS r) INTO here_ids, here_rows;
   filled := ARRAY(SELECT jsonb_populate_record(r, jsonb_build_object('image', h.image, 'ours', coalesce(h.image, r.ours)))
                   FROM unnest(rows) AS r LEFT JOIN unnest(here_ids, here_rows) AS h (id, image) ON h.id = r.id);
-  IF plan ->> 'fits' IS NULL THEN
+  IF (plan.sync).fits IS NULL THEN
     RETURN filled;
   END IF;
   BEGIN
-    EXECUTE plan ->> 'fits' USING ARRAY(SELECT f.image FROM unnest(filled) AS f);
+    EXECUTE (plan.sync).fits USING ARRAY(SELECT f.image FROM unnest(filled) AS f);
     RETURN filled;
   EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
     NULL;
   END;
   FOR i IN 1 .. cardinality(filled) LOOP
     BEGIN
-      EXECUTE plan ->> 'fits' USING ARRAY[filled[i].image];
+      EXECUTE (plan.sync).fits USING ARRAY[filled[i].image];
     EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
       filled[i].image := NULL;
     END;
@@ -836,13 +831,13 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_images(jsonb, dataverse_private.pending[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_images(dataverse_private.copy_plan, dataverse_private.pending[]) IS
   'filed rows with their current values; for dataverse.sync()';
 
 -- One step of sending, which is then committed.  "next" is "send" if rows are
 -- noted to be sent in the next step, "more", or "done".
 CREATE FUNCTION dataverse_private.sync_step(
-  run bigint, copy bigint, plan jsonb, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
+  run bigint, copy bigint, plan dataverse_private.copy_plan, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
@@ -912,5 +907,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_step(bigint, bigint, jsonb, text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.sync_step(bigint, bigint, dataverse_private.copy_plan, text, boolean) IS
   'takes one step of sending, which dataverse.sync() then commits';
