@@ -183,15 +183,20 @@ go_on(dv_run *run)
 	add_counts(run);
 }
 
+static char *
+copy_of(const dv_run *run, const char *text)
+{
+	return text != NULL ? MemoryContextStrdup(run->context, text) : NULL;
+}
+
 static void
 fail(dv_run *run)
 {
-	MemoryContext before;
-
 	record_end(run);
-	before = MemoryContextSwitchTo(run->context);
 	run->kind->explain(run);
-	MemoryContextSwitchTo(before);
+	run->error->message = copy_of(run, run->error->message);
+	run->error->detail = copy_of(run, run->error->detail);
+	run->error->hint = copy_of(run, run->error->hint);
 }
 
 /* Decides by the error of a step, which was rolled back, whether the run goes on. */
@@ -267,12 +272,6 @@ dv_run_carry_out(dv_run *run)
 /*
  * Errors
  */
-
-static char *
-copy_of(const dv_run *run, const char *text)
-{
-	return text != NULL ? MemoryContextStrdup(run->context, text) : NULL;
-}
 
 void
 dv_run_fail(dv_run *run, const char *sqlstate, const char *message, const char *detail, const char *hint)
