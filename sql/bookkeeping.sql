@@ -46,7 +46,7 @@ ALTER SERVER books OPTIONS (ADD page_size '10');
 UPDATE dataverse_private.copies SET phase = 'compare', ids = 0 WHERE target = 'books.account';
 SELECT id AS copy FROM dataverse_private.copies WHERE target = 'books.account' \gset
 BEGIN;
-SELECT dataverse_private.run_begin(:copy, 'pull', 'running') AS run \gset
+INSERT INTO dataverse_private.run_log (copy, operation, role) VALUES (:copy, 'pull', CURRENT_USER) RETURNING id AS run \gset
 SELECT dataverse_private.pull_step(:run, :copy, dataverse_private.pull_prepare(:copy, 'books_dv.account', 'books.account', NULL, 'delete', 'add', false, NULL, 'abort', true), '');
 COMMIT;
 SELECT ids, link IS NOT NULL AS more FROM dataverse_private.copies WHERE target = 'books.account';
@@ -55,11 +55,6 @@ CALL dataverse.pull('books_dv.account', 'books.account');
 SELECT * FROM pg_temp.last_run;
 SELECT count(*) FROM books.account;
 ALTER SERVER books OPTIONS (DROP page_size);
-
--- A session has one run at a time.
-SELECT dataverse_private.copy_lock(:copy, false);
-SELECT dataverse_private.copy_lock(:copy, false);
-SELECT dataverse_private.copy_lock(:copy, false), dataverse_private.run_unlock(), dataverse_private.run_unlock();
 
 -- Runs are kept for 30 days; those of copies are deleted by the next run of the same copy, those of pushes by the next push.
 CALL dataverse.push('SELECT ''pushed'' AS subject', 'books_dv.task');

@@ -12,7 +12,7 @@ BEGIN
       FROM pg_class AS c WHERE c.relnamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace)
       UNION ALL
       SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner, p.proacl
-      FROM pg_proc AS p WHERE p.pronamespace = 'dataverse_owner'::regnamespace OR p.proname = 'run_lock' AND p.pronamespace = 'dataverse_private'::regnamespace
+      FROM pg_proc AS p WHERE p.pronamespace = 'dataverse_owner'::regnamespace
       UNION ALL
       SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl FROM pg_namespace AS n WHERE n.nspname IN ('dataverse', 'dataverse_private', 'dataverse_owner')) AS o (what, name, owner, acl),
       aclexplode(o.acl) AS a

@@ -63,66 +63,6 @@ AS 'MODULE_PATHNAME', 'dataverse_run_requests';
 COMMENT ON FUNCTION dataverse_private.run_requests(boolean) IS
   'counts of this session''s requests since the last call with true; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse_private.run_lock(class integer, key integer, wait boolean)
-RETURNS boolean
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'dataverse_run_lock';
-
-COMMENT ON FUNCTION dataverse_private.run_lock(integer, integer, boolean) IS
-  'takes the lock of a run, until dataverse_private.run_unlock() or the rollback of a transaction; for dataverse_private.copy_lock()';
-
-REVOKE ALL ON FUNCTION dataverse_private.run_lock(integer, integer, boolean) FROM PUBLIC;
-
-CREATE FUNCTION dataverse_private.copy_lock(copy bigint, wait boolean)
-RETURNS boolean
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-BEGIN
-  PERFORM dataverse_private.copy_get(copy);
-  RETURN dataverse_private.run_lock(dataverse_private.copy_lock_class(), dataverse_private.copy_lock_key(copy), coalesce(wait, false));
-END
-$$;
-
-COMMENT ON FUNCTION dataverse_private.copy_lock(bigint, boolean) IS
-  'takes the lock of a copy, or returns false; for dataverse.pull()';
-
-CREATE FUNCTION dataverse_private.run_unlock()
-RETURNS boolean
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'dataverse_run_unlock';
-
-COMMENT ON FUNCTION dataverse_private.run_unlock() IS
-  'releases the lock of dataverse_private.run_lock(); for dataverse.pull()';
-
-CREATE FUNCTION dataverse_private.run_begin(copy bigint, operation text, status text)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  begun bigint;
-BEGIN
-  PERFORM dataverse_private.copy_get(copy);
-  IF status = 'running' THEN
-    DELETE FROM dataverse_private.run_log AS r
-    WHERE r.copy = run_begin.copy AND r.started_at < clock_timestamp() - interval '30 days';
-    UPDATE dataverse_private.run_log AS r
-    SET status = 'interrupted', ended_at = clock_timestamp(), error = 'the session that ran it has ended'
-    WHERE r.copy = run_begin.copy AND r.status = 'running';
-  END IF;
-  INSERT INTO dataverse_private.run_log (copy, operation, role, status, phase, ended_at)
-  VALUES (run_begin.copy, run_begin.operation, dataverse_private.caller(), run_begin.status,
-          CASE WHEN run_begin.status = 'running' THEN 'prepare' END, CASE WHEN run_begin.status <> 'running' THEN clock_timestamp() END)
-  RETURNING id INTO begun;
-  PERFORM dataverse_private.run_requests(true);
-  RETURN begun;
-END
-$$;
-
-COMMENT ON FUNCTION dataverse_private.run_begin(bigint, text, text) IS
-  'records the start of a run; for dataverse.pull()';
-
 CREATE FUNCTION dataverse_private.run_add(run bigint, phase text, counts jsonb)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER

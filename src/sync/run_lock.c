@@ -15,16 +15,12 @@
  */
 #include "postgres.h"
 
-#include "fmgr.h"
 #include "miscadmin.h"
 #include "storage/lock.h"
 
 #include "compat.h"
 #include "net/xact.h"
 #include "sync/run_lock.h"
-
-DV_FUNCTION(dataverse_run_lock);
-DV_FUNCTION(dataverse_run_unlock);
 
 /* A session has one run at a time. */
 static LOCKTAG held;
@@ -107,20 +103,4 @@ dv_run_lock_push_until_end(int64 push)
 	LOCKTAG		tag = tag_of(PUSH_LOCK_CLASS, key_of(push));
 
 	return LockAcquire(&tag, ExclusiveLock, false, true) != LOCKACQUIRE_NOT_AVAIL;
-}
-
-/*
- * dataverse_private.run_lock(class, key, wait) takes the lock with these two keys.
- * Returns false if another session has it and "wait" is false.
- */
-Datum
-dataverse_run_lock(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(take((uint32) PG_GETARG_INT32(0), (uint32) PG_GETARG_INT32(1), PG_GETARG_BOOL(2)));
-}
-
-Datum
-dataverse_run_unlock(PG_FUNCTION_ARGS)
-{
-	PG_RETURN_BOOL(dv_run_lock_release());
 }

@@ -69,20 +69,27 @@ my $both = "CALL dataverse.sync('dv.contact', 'copies.contact', $columns)";
 # ---- a table that is replaced while a superuser waits
 
 {
-	my ($mallory, $postgres) = (Session->new($node, user => 'mallory'), Session->new($node));
+	my ($mallory, $running, $postgres, $locker) = ((map { Session->new($node, user => 'mallory') } 1, 2), map { Session->new($node) } 1, 2);
+	my $runs = q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'userlock' AND};
 
 	$crm->sql('GRANT CREATE ON SCHEMA copies TO mallory');
-	$mallory->query(q{SELECT dataverse_private.copy_lock(dataverse_private.copy_open('dv.contact', 'copies.contact'), true)});
+	# a run of mallory has the lock of the copy, but cannot be recorded
+	$locker->query('BEGIN');
+	$locker->query('LOCK TABLE dataverse_private.run_log IN SHARE MODE');
+	$running->start($one);
+	$node->poll_query_until('postgres', "$runs granted") or die;
 	$postgres->start($all);
-	$node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
+	$node->poll_query_until('postgres', "$runs NOT granted") or die;
 	$mallory->query("CREATE TABLE copies.contact ($table)");
 	$mallory->query('CREATE TRIGGER rise BEFORE INSERT ON copies.contact FOR EACH ROW EXECUTE FUNCTION mallory.rise_by_trigger()');
-	$mallory->query('SELECT dataverse_private.run_unlock()');
+	$crm->sql('SELECT pg_cancel_backend(' . $running->pid . ')');
+	is($running->finish->{sqlstate}, '57014', 'a run ends');
+	$locker->query('COMMIT');
 	my $said = $postgres->finish;
 	refused_ok(join(' ', $said->{message}, map { $_->{message} } @{ $said->{notices} }), qr/copies\.contact: the table belongs to role "mallory"/,
 		'a table that appears while pull_all waits is checked once it is locked');
 	is($crm->sql('SELECT count(*) FROM copies.contact'), 0, '… and gets no rows');
-	$_->close for $mallory, $postgres;
+	$_->close for $mallory, $running, $postgres, $locker;
 	$crm->sql(q{REVOKE CREATE ON SCHEMA copies FROM mallory; SELECT dataverse.forget_copy('copies.contact'); DROP TABLE copies.contact; DROP TABLE IF EXISTS copies.task});
 }
 

@@ -298,29 +298,54 @@ $crm->sql(q{CALL dataverse.untrack('public.mine')});
 
 # ---- a run that ends with an error while its session continues
 
-my $id = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'public.mine'});
-$waiting->query("SELECT dataverse_private.copy_lock($id, true)");
+# Starts a run of which dvsim does not answer a request; it has the lock then.
+sub stalled
+{
+	my ($run, $after) = @_;
+
+	$crm->fault(method => 'GET', path => '/contacts?', after => $after, times => 0, action => 'stall');
+	$run->start($mine);
+	for (1 .. 3000)
+	{
+		return if $crm->dvsim->control('GET', '/_dvsim/faults')->json->[0]{hits};
+		sleep 0.02;
+	}
+	die 'no request is stalled';
+}
+
+sub cancelled
+{
+	my ($run) = @_;
+
+	$crm->sql('SELECT pg_cancel_backend(' . $run->pid . ')');
+	is($run->finish->{sqlstate}, '57014', 'the run is cancelled');
+	$crm->no_faults;
+	return;
+}
+
+my $locks = q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'};
+
+stalled($waiting, 0);
 $session->start($mine);
 $node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'userlock' AND NOT granted}) or die;
 $crm->sql(q{SELECT dataverse.forget_copy('public.mine')});
-$waiting->query('SELECT dataverse_private.run_unlock()');
+cancelled($waiting);
 my $result = $session->finish;
 like($result->{message} // '', qr/could not pull public\.mine: the copy has been forgotten/, 'a copy is forgotten while a run waits for its turn');
-is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'and the run holds no lock');
+is($crm->sql($locks), '0', 'and the run holds no lock');
 $crm->sql($mine);
-$id = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'public.mine'});
-$waiting->query("BEGIN; SELECT dataverse_private.copy_lock($id, true); SAVEPOINT s");
-$waiting->try('SELECT 1/0');
-$waiting->query('ROLLBACK TO s');
-is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '1', 'errors within the procedure do not release a lock');
-$waiting->query('COMMIT');
-is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '1', 'nor does a COMMIT');
-$waiting->try('SELECT 1/0');
-is($crm->sql(q{SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'}), '0', 'but an error that ends it does');
+# the table refuses a row, which is requested again in another transaction
+$crm->sql(q{ALTER TABLE public.mine ADD CHECK (lastname <> 'no'); UPDATE dv.contact SET lastname = 'no' WHERE lastname = 'L8'});
+stalled($waiting, 1);
+is($crm->sql('SELECT refused FROM dataverse.sync_state WHERE target = $$public.mine$$') . '|' . $crm->sql($locks), '1|1',
+	'errors and commits within the procedure do not release a lock');
+cancelled($waiting);
+is($crm->sql($locks), '0', 'but an error that ends it does');
+$crm->sql(q{ALTER TABLE public.mine DROP CONSTRAINT mine_lastname_check; UPDATE dv.contact SET lastname = 'L8' WHERE lastname = 'no'});
 
 # No other role can take the lock.
-like((as('mallory', "SELECT dataverse_private.copy_lock($id, true)"))[1], qr/must be owner of table public\.mine/, 'only the owner of a table locks its copy');
-like((as('mallory', "SELECT dataverse_private.run_lock(dataverse_private.copy_lock_class(), $id, true)"))[1], qr/permission denied/, 'nor does another function');
+my $id = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'public.mine'});
+like((as('mallory', $mine))[1], qr/could not pull public\.mine: must be owner of table public\.mine/, 'only the owner of a table locks its copy');
 is((as('mallory', "SELECT pg_advisory_lock(dataverse_private.copy_lock_class(), $id); SELECT count(*) FROM pg_locks WHERE locktype = 'userlock'"))[0], "\n0",
 	'unlike with advisory locks');
 

@@ -319,7 +319,7 @@ sub rights
 	for my $try ("SELECT dataverse_private.copy_get($theirs)", "SELECT dataverse_private.copy_set($theirs, '{}')",
 		"SELECT dataverse_private.copy_begin_anew($theirs, 'dv.account')",
 		"SELECT dataverse_private.copy_note_ids($theirs, NULL, NULL)", "SELECT dataverse_private.copy_drop_ids($theirs, '{}')",
-		"SELECT * FROM dataverse_private.copy_ids_of($theirs)", "SELECT dataverse_private.run_begin($theirs, 'pull', 'running')",
+		"SELECT * FROM dataverse_private.copy_ids_of($theirs)",
 		"SELECT dataverse_private.run_add($run, 'x', '{}')",
 		"SELECT dataverse.forget_copy('public.account')", "SELECT dataverse_private.copy_open('dv.account', 'public.account')")
 	{

@@ -158,9 +158,13 @@ command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', 
 
 # ---- a timeout while it waits for another run
 {
-	my $other = Session->new($node);
+	my ($locker, $other) = (Session->new($node), Session->new($node));
 
-	$other->query(q{SELECT dataverse_private.copy_lock(id, true) FROM dataverse_private.copies WHERE target = 'public.account'});
+	# the other run has the lock of the copy, but cannot be recorded
+	$locker->query('BEGIN');
+	$locker->query('LOCK TABLE dataverse_private.run_log IN SHARE MODE');
+	$other->start($sync);
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_locks WHERE locktype = 'userlock' AND granted}) or die;
 	for my $call ([ pull => q{CALL dataverse.pull('dv.account', 'account')} ], [ sync => $sync ])
 	{
 		my ($what, $sql) = @$call;
@@ -170,7 +174,9 @@ command_ok([ 'pg_restore', '-d', $node->connstr('restored'), '--exit-on-error', 
 		like($err, qr/could not $what public\.account: canceling statement due to lock timeout/, "$what: a run that waits for another one fails");
 		like($err, qr/DETAIL:  It was waiting for another session .*\nHINT:  .*wait => false/, '… and names the reason for the wait');
 	}
-	$other->close;
+	$locker->query('COMMIT');
+	is($other->finish->{message} // '', '', 'the other one continues');
+	$_->close for $locker, $other;
 }
 
 $crm->idle_ok('at the end');
