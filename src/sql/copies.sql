@@ -421,34 +421,107 @@ $$;
 COMMENT ON FUNCTION dataverse_private.copy_begin_anew(bigint, regclass) IS
   'discards the progress of a copy whose table will be created; for dataverse.pull()';
 
--- Sets the members of "changes".
-CREATE FUNCTION dataverse_private.copy_set(copy bigint, changes jsonb)
+-- Writes the state of a copy, as it was read by copy_get() and then changed, and
+-- returns it as it is now.  Each column has one writer:
+--
+--   foreign_table, target, role   copy_open(), copy_begin_anew(), and copy_follow_names()
+--   id_column, version_column     dataverse.track() and untrack()
+--   refused                       copy_refuse() and copy_admit(), which count
+--   succeeded_at                  the end of a run
+--   all others                    this function, for the run that holds the lock of the copy
+--
+-- So a step of a run reads the state when it begins and writes it when it ends, and
+-- undoes nothing of what others write meanwhile.  Only copy_restart() resets these
+-- columns in other sessions, if the copy gets another table; then the state that a run has read
+-- does not count any more.
+CREATE FUNCTION dataverse_private.copy_put(state dataverse_private.copies)
 RETURNS dataverse_private.copies
 LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  n dataverse_private.copies := jsonb_populate_record(dataverse_private.copy_get(copy), changes - 'id');
+  put dataverse_private.copies;
 BEGIN
+  PERFORM dataverse_private.copy_get(state.id);
   UPDATE dataverse_private.copies AS c
-  SET known = n.known, columns = n.columns, types = n.types, followed = n.followed, unfed = n.unfed, numbers = n.numbers, types_here = n.types_here, storage = n.storage, tracked = n.tracked, tracking_refused = n.tracking_refused, phase = n.phase, whole = n.whole, again = n.again,
-      link = n.link, token = n.token, token_at = n.token_at, token_life = n.token_life, token_life_at = n.token_life_at,
-      metadata = n.metadata, source = n.source, schema = CASE WHEN changes ? 'schema' THEN n.schema ELSE c.schema END, ids = n.ids, marks = n.marks, marked_at = n.marked_at,
-      compared_at = n.compared_at, filled = n.filled, succeeded_at = n.succeeded_at
-  WHERE c.id = copy
-  RETURNING c.* INTO STRICT n;
+  SET known = state.known, columns = state.columns, types = state.types, followed = state.followed, unfed = state.unfed,
+      numbers = state.numbers, types_here = state.types_here, storage = state.storage, source = state.source,
+      tracked = state.tracked, tracking_refused = state.tracking_refused, metadata = state.metadata, schema = state.schema,
+      phase = state.phase, whole = state.whole, again = state.again, link = state.link, ids = state.ids,
+      token = state.token, token_at = state.token_at, token_life = state.token_life, token_life_at = state.token_life_at,
+      marks = state.marks, marked_at = state.marked_at, compared_at = state.compared_at, filled = state.filled
+  WHERE c.id = state.id AND c.target_oid IS NOT DISTINCT FROM state.target_oid
+  RETURNING c.* INTO put;
+  IF put.id IS NULL THEN
+    RAISE EXCEPTION USING
+      errcode = 'object_not_in_prerequisite_state',
+      message = format('table %s was replaced by another one during the run', state.target),
+      hint = 'Call the procedure again to read all rows.';
+  END IF;
   -- set the target to itself so that its OID is found once it exists, but not the
   -- OID of another table, or of one that another role has created
-  IF n.target_oid IS NULL THEN
-    UPDATE dataverse_private.copies AS c SET target = c.target WHERE c.id = copy;
-    n := dataverse_private.copy_get(copy);
+  IF put.target_oid IS NULL THEN
+    UPDATE dataverse_private.copies AS c SET target = c.target WHERE c.id = state.id;
+    put := dataverse_private.copy_get(state.id);
   END IF;
-  RETURN n;
+  RETURN put;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_set(bigint, jsonb) IS
-  'changes the state of a copy; for dataverse.pull()';
+COMMENT ON FUNCTION dataverse_private.copy_put(dataverse_private.copies) IS
+  'writes the state of a copy; for dataverse.pull()';
+
+-- The following functions return the state of a copy after it has changed in a way that has several causes.
+
+-- All rows are compared from the beginning: as a whole, or by their ids and versions.
+CREATE FUNCTION dataverse_private.copy_to_compare(INOUT state dataverse_private.copies, whole boolean)
+LANGUAGE plpgsql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  state.phase := 'compare';
+  state.whole := whole;
+  state.link := NULL;
+  state.ids := 0;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.copy_to_compare(dataverse_private.copies, boolean) IS
+  'the state of a copy whose rows have to be compared; for dataverse.pull()';
+
+-- All rows are read again: a first read starts over, and rows that have been read are compared.
+CREATE FUNCTION dataverse_private.copy_to_reread(INOUT state dataverse_private.copies, whole boolean)
+LANGUAGE plpgsql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  first_read CONSTANT boolean := state.phase = 'backfill';
+BEGIN
+  state := dataverse_private.copy_to_compare(state, whole);
+  IF first_read THEN
+    state.phase := 'backfill';
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.copy_to_reread(dataverse_private.copies, boolean) IS
+  'the state of a copy whose rows have to be read again; for dataverse.pull()';
+
+-- It is not known any more from where on changes have to be read.
+CREATE FUNCTION dataverse_private.copy_without_token(INOUT state dataverse_private.copies)
+LANGUAGE plpgsql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  state.token := NULL;
+  state.token_at := NULL;
+  state.marks := '{}';
+  state.marked_at := '{}';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.copy_without_token(dataverse_private.copies) IS
+  'the state of a copy whose token and marks are invalid; for dataverse.pull()';
 
 -- Adds ids to those found, and returns the number of new ones; without arrays, forgets them all.
 CREATE FUNCTION dataverse_private.copy_note_ids(copy bigint, ids uuid[], versions bigint[])

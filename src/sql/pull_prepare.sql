@@ -209,24 +209,24 @@ COMMENT ON FUNCTION dataverse_private.pull_schema(dataverse_private.copy_plan) I
 -- Handles definitions that differ from those of the previous run: if the table or a
 -- column was recreated, our copy is stale, which the rows do not show.  Returns
 -- true if everything has to be read again.
-CREATE FUNCTION dataverse_private.pull_drifted(copy bigint, plan dataverse_private.copy_plan, tracked boolean, schema jsonb, metadata text)
-RETURNS boolean
+CREATE FUNCTION dataverse_private.pull_drifted(
+  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, tracked boolean, schema jsonb, metadata text, OUT drifted boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  state CONSTANT dataverse_private.copies := dataverse_private.copy_get(copy);
-  changes jsonb := jsonb_build_object('schema', schema, 'metadata', coalesce(metadata, state.metadata),
-                                      'tracking_refused', state.tracking_refused AND tracked);
-  other text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
+  other CONSTANT text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
                         WHERE e.value IS DISTINCT FROM schema ->> e.key AND schema ? e.key ORDER BY 1);
   anew CONSTANT boolean := '' = ANY (other);
   -- change tracking is available from now on
   follow CONSTANT boolean := tracked AND NOT state.tracked AND NOT state.tracking_refused;
 BEGIN
-  IF other = '{}' AND NOT follow THEN
-    PERFORM dataverse_private.copy_set(copy, changes);
-    RETURN false;
+  state.schema := schema;
+  state.metadata := coalesce(metadata, state.metadata);
+  state.tracking_refused := state.tracking_refused AND tracked;
+  drifted := other <> '{}' OR follow;
+  IF NOT drifted THEN
+    RETURN;
   END IF;
   IF other <> '{}' THEN
     IF plan.drift = 'stop' THEN
@@ -244,35 +244,30 @@ BEGIN
                        CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
   END IF;
   PERFORM dataverse_private.end_pages();
-  PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
+  PERFORM dataverse_private.copy_note_ids(state.id, NULL, NULL);
   IF anew OR follow THEN
-    changes := changes || jsonb_build_object('tracked', tracked, 'token', NULL, 'token_at', NULL, 'marks', '{}'::bigint[],
-                                             'marked_at', '{}'::timestamptz[]);
+    state := dataverse_private.copy_without_token(state);
+    state.tracked := tracked;
   END IF;
-  PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
-    'phase', 'compare', 'whole', other <> '{}' OR plan.version_column IS NULL, 'link', NULL, 'ids', 0,
-    'again', anew OR follow OR state.again OR state.token IS NULL));
-  RETURN true;
+  state := dataverse_private.copy_to_compare(state, other <> '{}' OR plan.version_column IS NULL);
+  state.again := state.again OR state.token IS NULL;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_drifted(bigint, dataverse_private.copy_plan, boolean, jsonb, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_drifted(dataverse_private.copies, dataverse_private.copy_plan, boolean, jsonb, text) IS
   'determines the effect of changed definitions in Dataverse on a copy; for dataverse.pull()';
 
 -- Reads once a day how long tokens are valid, and warns if the copy's token is old.
-CREATE FUNCTION dataverse_private.pull_token_life(state dataverse_private.copies, plan dataverse_private.copy_plan)
-RETURNS jsonb
+CREATE FUNCTION dataverse_private.pull_token_life(INOUT state dataverse_private.copies, plan dataverse_private.copy_plan)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  age CONSTANT interval := clock_timestamp() - (state).token_at;
-  life interval := (state).token_life;
-  changes jsonb := '{}';
+  age CONSTANT interval := clock_timestamp() - state.token_at;
 BEGIN
-  IF coalesce((state).token_life_at < clock_timestamp() - interval '1 day', true) THEN
+  IF coalesce(state.token_life_at < clock_timestamp() - interval '1 day', true) THEN
     BEGIN
-      life := make_interval(days => (dataverse.request(
+      state.token_life := make_interval(days => (dataverse.request(
         plan.server, 'GET', 'organizations?$select=expirechangetrackingindays')
         -> 'value' -> 0 ->> 'expirechangetrackingindays')::integer);
     EXCEPTION
@@ -280,19 +275,18 @@ BEGIN
       WHEN OTHERS THEN
         NULL;
     END;
-    changes := jsonb_build_object('token_life', life, 'token_life_at', clock_timestamp());
+    state.token_life_at := clock_timestamp();
   END IF;
-  IF age > life / 2 THEN
+  IF age > state.token_life / 2 THEN
     RAISE WARNING USING
       errcode = '01000',
       message = format('the last run that brought %s up to date ended %s ago, and tokens of change tracking expire after %s',
-                       plan.target, date_trunc('minute', age), life),
+                       plan.target, date_trunc('minute', age), state.token_life),
       hint = format('After that time, all ids and versions have to be compared.  Schedule dataverse.pull() more often than every %s,'
-                    ' for example once a day: %s;', life / 2,
+                    ' for example once a day: %s;', state.token_life / 2,
                     format('SELECT cron.schedule(%L, ''0 3 * * *'', %L)', 'pull ' || plan.target,
                            format('CALL dataverse.pull(%L, %L)', plan.foreign_table, plan.target)));
   END IF;
-  RETURN changes;
 END
 $$;
 
@@ -475,7 +469,6 @@ DECLARE
   plan dataverse_private.copy_plan;
   state dataverse_private.copies := dataverse_private.copy_get(copy);
   address CONSTANT text := dataverse_private.pull_source_address(foreign_table);
-  changes jsonb := '{}';
   wanted text[];
   new_columns text[];
   gone text[];
@@ -483,13 +476,12 @@ DECLARE
   types_here text[];
   adapted text[] := '{}';
   remade text[];
-  followed jsonb;
-  unfed text[];
   missing text;
   alterations text;
   reread boolean := "full";
   retyped record;
   defined record;
+  drifted record;
   keyed boolean;
   indexed boolean;
 BEGIN
@@ -589,7 +581,7 @@ BEGIN
       reread := true;
       adapted := adapted || retyped.name;
       -- this has rewritten the table, but nothing is lost
-      changes := jsonb_build_object('storage', dataverse_private.pull_storage(target));
+      state.storage := dataverse_private.pull_storage(target);
     END IF;
   END LOOP;
 
@@ -649,33 +641,37 @@ BEGIN
   THEN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because table %s is empty', foreign_table, target);
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-    state := dataverse_private.copy_set(copy, jsonb_build_object(
-      'phase', 'backfill', 'whole', false, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
-      'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[], 'filled', false));
+    state := dataverse_private.copy_without_token(state);
+    state.phase := 'backfill';
+    state := dataverse_private.copy_to_reread(state, false);
+    state.again := false;
+    state.filled := false;
   END IF;
   IF state.source <> address THEN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because they were read from %s, but its server is now %s',
                                         foreign_table, state.source, address);
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-    state := dataverse_private.copy_set(copy, jsonb_build_object(
-      'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END, 'whole', true, 'again', true, 'link', NULL,
-      'token', NULL, 'token_at', NULL, 'token_life_at', NULL, 'ids', 0, 'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[],
-      'tracked', NULL, 'schema', NULL, 'metadata', NULL));
+    state := dataverse_private.copy_to_reread(dataverse_private.copy_without_token(state), true);
+    state.again := true;
+    state.token_life_at := NULL;
+    state.tracked := NULL;
+    state.schema := NULL;
+    state.metadata := NULL;
   END IF;
-  changes := changes || jsonb_build_object('source', address);
+  state.source := address;
   -- Pages say whether definitions have changed since these were read.
   IF "full" THEN
-    state := dataverse_private.copy_set(copy, '{"tracking_refused": false}');
+    state.tracking_refused := false;
   END IF;
   IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> plan.columns OR "full" THEN
     SELECT * INTO defined FROM dataverse_private.pull_schema(plan);
     IF state.tracked IS NULL THEN
-      changes := changes || jsonb_build_object('tracked', defined.tracked);
+      state.tracked := defined.tracked;
     ELSIF state.schema IS NOT NULL THEN
-      PERFORM dataverse_private.pull_drifted(copy, plan, defined.tracked, defined.schema, NULL);
-      state := dataverse_private.copy_get(copy);
+      drifted := dataverse_private.pull_drifted(state, plan, defined.tracked, defined.schema, NULL);
+      state := drifted.state;
     END IF;
-    changes := changes || jsonb_build_object('schema', defined.schema);
+    state.schema := defined.schema;
   END IF;
   -- columns that were dropped and added again are empty, and a change of type may have changed
   -- values
@@ -691,40 +687,44 @@ BEGIN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were re-created or changed type: %s',
                                         foreign_table, target, array_to_string(remade, ', '));
   END IF;
-  followed := dataverse_private.pull_followed(foreign_table, to_regclass(target), plan.columns, state.followed);
-  unfed := dataverse_private.pull_unfed(state, to_regclass(target), plan.columns);
-  PERFORM dataverse_private.pull_warn_unfed(foreign_table, target, unfed);
+  state.followed := dataverse_private.pull_followed(foreign_table, to_regclass(target), plan.columns, state.followed);
+  state.unfed := dataverse_private.pull_unfed(state, to_regclass(target), plan.columns);
+  PERFORM dataverse_private.pull_warn_unfed(foreign_table, target, state.unfed);
   reread := reread OR remade IS NOT NULL OR EXISTS (SELECT FROM unnest(plan.columns) AS u (w) WHERE w <> ALL (state.columns));
   -- an interrupted full read continues, unless it has to read other columns
   IF state.phase <> 'backfill' AND reread AND NOT (state.phase = 'compare' AND state.whole AND state.columns = plan.columns
                                                    AND state.types = plan.types AND remade IS NULL) THEN
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-    changes := changes || jsonb_build_object('phase', 'compare', 'whole', true, 'link', NULL, 'ids', 0,
-                                             'again', state.again OR state.token IS NULL);
+    state := dataverse_private.copy_to_compare(state, true);
+    state.again := state.again OR state.token IS NULL;
   ELSIF state.phase = 'backfill' AND (state.columns <> plan.columns OR state.types <> plan.types OR remade IS NOT NULL)
     OR state.columns <> plan.columns AND (state.phase <> 'compare' OR state.whole)
   THEN
     -- links of a page that was requested with other columns lead to pages with those
-    changes := changes || '{"link": null}';
+    state.link := NULL;
   ELSIF state.phase = 'current' AND state.compared_at + coalesce(
     sweep, CASE WHEN plan.elastic OR NOT state.tracked THEN interval '1 day' END) <= clock_timestamp()
   THEN
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-    changes := changes || jsonb_build_object(
-      'phase', 'compare', 'whole', plan.version_column IS NULL, 'link', NULL, 'ids', 0);
+    state := dataverse_private.copy_to_compare(state, plan.version_column IS NULL);
   END IF;
-  IF coalesce((changes ->> 'tracked')::boolean, state.tracked) THEN
-    changes := changes || dataverse_private.pull_token_life(state, plan);
+  IF state.tracked THEN
+    state := dataverse_private.pull_token_life(state, plan);
   END IF;
-  PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
-    'columns', plan.columns, 'types', plan.types, 'followed', followed, 'unfed', unfed, 'numbers', numbers, 'types_here', types_here, 'known', CASE drift WHEN 'ignore' THEN state.known ELSE wanted END));
+  state.columns := plan.columns;
+  state.types := plan.types;
+  state.numbers := numbers;
+  state.types_here := types_here;
+  IF drift <> 'ignore' THEN
+    state.known := wanted;
+  END IF;
+  PERFORM dataverse_private.copy_put(state);
   -- the index does not include rows of children
   keyed := keyed AND NOT EXISTS (SELECT FROM pg_inherits AS h JOIN pg_class AS c ON c.oid = h.inhrelid
                                  WHERE h.inhparent = to_regclass(target) AND NOT c.relispartition);
   -- made anew, because the plan outlives the transaction, and so must not refer to values in tables
-  plan.schema := (SELECT jsonb_object_agg(d.key, d.value) FROM dataverse_private.copy_get(copy) AS c, jsonb_each(c.schema) AS d
-                  WHERE d.key = ANY (plan.columns));
-  RETURN dataverse_private.pull_statements(plan, to_regclass(target), followed, keyed, deletes);
+  plan.schema := (SELECT jsonb_object_agg(d.key, d.value) FROM jsonb_each(state.schema) AS d WHERE d.key = ANY (plan.columns));
+  RETURN dataverse_private.pull_statements(plan, to_regclass(target), state.followed, keyed, deletes);
 END
 $$;
 

@@ -371,14 +371,14 @@ COMMENT ON FUNCTION dataverse_private.pull_ask(bigint, dataverse_private.copy_pl
 
 -- Evaluates the ids and versions of all rows: deletes the rows that are gone, and
 -- notes those that differ or were skipped.
-CREATE FUNCTION dataverse_private.pull_compare(copy bigint, plan dataverse_private.copy_plan, path text, whole boolean, gone uuid[], skipped uuid[])
-RETURNS jsonb
+CREATE FUNCTION dataverse_private.pull_compare(
+  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, path text, gone uuid[], skipped uuid[], OUT counts jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 AS $$
 DECLARE
-  counts jsonb := '{}';
+  copy CONSTANT bigint := state.id;
   differing uuid[];
   went_back boolean;
 BEGIN
@@ -386,17 +386,18 @@ BEGIN
   PERFORM dataverse_private.pull_check_target(copy, plan);
   -- the foreign table has been read; the page must be empty
   PERFORM dataverse_private.page_start(plan.foreign_table);
+  counts := '{}';
   IF gone <> '{}' THEN
     PERFORM dataverse_private.page_delete(gone);
     counts := dataverse_private.pull_merge(copy, plan, path, 'compare');
   END IF;
-  IF NOT whole THEN
+  IF NOT state.whole THEN
     EXECUTE plan.differing USING copy INTO differing;
     -- the environment was restored, so versions seen before are meaningless
     EXECUTE plan.went_back USING copy INTO went_back;
     IF went_back THEN
-      PERFORM dataverse_private.copy_set(copy, jsonb_build_object('marks', s.marks[cardinality(s.marks):], 'marked_at', s.marked_at[cardinality(s.marks):]))
-      FROM dataverse_private.copy_get(copy) AS s;
+      state.marked_at := state.marked_at[cardinality(state.marks):];
+      state.marks := state.marks[cardinality(state.marks):];
     END IF;
   END IF;
   PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
@@ -404,11 +405,11 @@ BEGIN
   IF differing <> '{}' THEN
     PERFORM dataverse_private.copy_note_ids(copy, differing, ARRAY[]::bigint[]);
   END IF;
-  RETURN jsonb_build_object('deleted', coalesce((counts ->> 'deleted')::bigint, 0));
+  counts := jsonb_build_object('deleted', coalesce((counts ->> 'deleted')::bigint, 0));
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_compare(bigint, dataverse_private.copy_plan, text, boolean, uuid[], uuid[]) IS
+COMMENT ON FUNCTION dataverse_private.pull_compare(dataverse_private.copies, dataverse_private.copy_plan, text, uuid[], uuid[]) IS
   'compares a copy with the ids and versions of all rows; for dataverse.pull()';
 
 CREATE FUNCTION dataverse_private.pull_settle(copy bigint, plan dataverse_private.copy_plan, path text)
@@ -518,11 +519,13 @@ LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  refused CONSTANT bigint := (dataverse_private.copy_get(copy)).refused;
+  state dataverse_private.copies := dataverse_private.copy_get(copy);
+  refused CONSTANT bigint := state.refused;
   row dataverse_private.copy_refused;
 BEGIN
-  IF NOT (dataverse_private.copy_get(copy)).filled THEN
-    PERFORM dataverse_private.copy_set(copy, jsonb_build_object('filled', NOT dataverse_private.pull_is_empty(plan.target)));
+  IF NOT state.filled THEN
+    state.filled := NOT dataverse_private.pull_is_empty(plan.target);
+    PERFORM dataverse_private.copy_put(state);
   END IF;
   IF refused = 0 THEN
     RETURN;
@@ -652,29 +655,22 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pull_top(dataverse_private.copy_plan) IS
   'the greatest version that a table has in Dataverse; for dataverse.pull()';
 
--- Handles rows that were removed without notice to the runs, by TRUNCATE or with a
--- partition: they are read again.  If the table was only rewritten, the comparison
--- finds nothing, which is harmless.  Returns NULL if nothing has happened.
-CREATE FUNCTION dataverse_private.pull_emptied(state dataverse_private.copies, plan dataverse_private.copy_plan)
-RETURNS jsonb
-LANGUAGE plpgsql STABLE STRICT
+-- Rows were removed without notice to the runs, by TRUNCATE or with a partition: they
+-- are read again.  If the table was only rewritten, the comparison finds nothing,
+-- which is harmless.
+CREATE FUNCTION dataverse_private.pull_emptied(INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, storage bigint[])
+LANGUAGE plpgsql IMMUTABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  storage CONSTANT bigint[] := dataverse_private.pull_storage(plan.target);
 BEGIN
-  IF coalesce(state.storage <@ storage, true) THEN
-    RETURN NULL;
-  END IF;
-  RETURN jsonb_build_object(
-    'storage', storage, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
-    'whole', state.phase = 'compare' AND state.whole OR plan.version_column IS NULL,
-    'again', state.again OR state.tracked AND state.token IS NULL AND state.phase <> 'backfill', 'link', NULL, 'ids', 0);
+  state.storage := storage;
+  state.again := state.again OR state.tracked AND state.token IS NULL AND state.phase <> 'backfill';
+  state := dataverse_private.copy_to_reread(state, state.phase = 'compare' AND state.whole OR plan.version_column IS NULL);
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_emptied(dataverse_private.copies, dataverse_private.copy_plan) IS
-  'the changes of state if rows of a copy were removed by TRUNCATE; for dataverse.pull()';
+COMMENT ON FUNCTION dataverse_private.pull_emptied(dataverse_private.copies, dataverse_private.copy_plan, bigint[]) IS
+  'the state of a copy from which rows were removed by TRUNCATE; for dataverse.pull()';
 
 -- Returns the number at the beginning of a change-tracking token, which is a version.
 CREATE FUNCTION dataverse_private.pull_token_version(token text)
@@ -708,29 +704,29 @@ DECLARE
   read_columns text[];
   page record;
   defined record;
+  drifted record;
+  compared record;
   counts jsonb;
   top bigint;
   noted bigint;
-  ids bigint;
   here bigint;
+  lost boolean := false;
   missing record;
   storage CONSTANT bigint[] := dataverse_private.pull_storage(plan.target);
-  changes jsonb;
+  no_versions CONSTANT boolean := plan.version_column IS NULL;
   anew boolean := false;
   redefined boolean := false;
+  went_back boolean;
   more boolean := true;
 BEGIN
   PERFORM dataverse_private.pull_guard(plan.named);
   PERFORM dataverse_private.pull_check_source(plan);
-  changes := dataverse_private.pull_emptied(state, plan);
-  IF changes IS NOT NULL THEN
+  IF NOT state.storage <@ storage THEN
     PERFORM dataverse_private.end_pages();
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-    PERFORM dataverse_private.copy_set(copy, changes);
+    PERFORM dataverse_private.copy_put(dataverse_private.pull_emptied(state, plan, storage));
     RETURN true;
   END IF;
-  -- files of new partitions are noted once the table is locked
-  changes := CASE WHEN storage IS DISTINCT FROM state.storage THEN jsonb_build_object('storage', storage) ELSE '{}' END;
   IF state.phase = 'settle' THEN
     counts := dataverse_private.pull_settle(copy, plan, path);
     IF counts IS NOT NULL THEN
@@ -738,22 +734,26 @@ BEGIN
       RETURN true;
     END IF;
     IF state.again THEN
-      PERFORM dataverse_private.copy_set(copy, jsonb_build_object(
-        'phase', 'compare', 'again', false, 'whole', plan.version_column IS NULL, 'ids', 0));
+      state := dataverse_private.copy_to_compare(state, no_versions);
+      state.again := false;
+      PERFORM dataverse_private.copy_put(state);
       RETURN true;
     END IF;
-    PERFORM dataverse_private.copy_set(copy, jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp()));
+    state.phase := 'current';
+    state.compared_at := clock_timestamp();
+    PERFORM dataverse_private.copy_put(state);
     -- without change tracking, the comparison was the last step
     RETURN state.tracked;
   END IF;
 
+  -- files of new partitions are noted at the end, when the table is locked
+  state.storage := storage;
   -- without change tracking, read rows with a greater version than five minutes ago
   IF state.phase = 'current' AND NOT state.tracked THEN
     SELECT m INTO after FROM unnest(state.marks, state.marked_at) AS u (m, at)
     WHERE at <= clock_timestamp() - overlap ORDER BY at DESC LIMIT 1;
     IF after IS NULL OR NOT plan.can_follow THEN
-      changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan.version_column IS NULL, 'link', NULL, 'ids', 0);
-      state := jsonb_populate_record(state, changes);
+      state := dataverse_private.copy_to_compare(state, no_versions);
       after := NULL;
       anew := true;
     END IF;
@@ -763,19 +763,18 @@ BEGIN
     top := dataverse_private.pull_top(plan);
     -- the newest row was deleted, or the environment was restored from a backup
     IF state.phase = 'current' AND top < (SELECT max(m) FROM unnest(state.marks) AS m) THEN
-      changes := changes || jsonb_build_object('phase', 'compare', 'whole', plan.version_column IS NULL, 'ids', 0);
+      state := dataverse_private.copy_to_compare(state, no_versions);
       anew := true;
     END IF;
     -- if a version was assigned before that time, so were all smaller ones
-    changes := changes || (
-      SELECT jsonb_build_object('marks', coalesce(array_agg(least(m, top) ORDER BY at), '{}') || top,
-                                'marked_at', coalesce(array_agg(at ORDER BY at), '{}') || clock_timestamp())
-      FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE state.phase <> 'backfill' AND (after IS NULL OR m >= after));
-    IF top IS NULL THEN
-      changes := changes - '{marks,marked_at}'::text[]
-        || CASE state.phase WHEN 'backfill' THEN '{"marks": [], "marked_at": []}'::jsonb ELSE '{}' END;
+    IF top IS NOT NULL THEN
+      SELECT coalesce(array_agg(least(m, top) ORDER BY at), '{}') || top, coalesce(array_agg(at ORDER BY at), '{}') || clock_timestamp()
+      INTO state.marks, state.marked_at
+      FROM unnest(state.marks, state.marked_at) AS u (m, at) WHERE state.phase <> 'backfill' AND (after IS NULL OR m >= after);
+    ELSIF state.phase = 'backfill' THEN
+      state.marks := '{}';
+      state.marked_at := '{}';
     END IF;
-    state := jsonb_populate_record(state, changes);
     after := CASE state.phase WHEN 'current' THEN after END;
   END IF;
 
@@ -792,18 +791,19 @@ BEGIN
     WHEN SQLSTATE 'DV001' THEN
       PERFORM dataverse_private.end_pages();
       PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-      PERFORM dataverse_private.copy_set(copy, changes || jsonb_build_object(
-        'phase', 'compare', 'whole', plan.version_column IS NULL, 'again', true, 'link', NULL, 'token', NULL,
-        'token_at', NULL, 'ids', 0));
+      state := dataverse_private.copy_without_token(dataverse_private.copy_to_compare(state, no_versions));
+      state.again := true;
+      PERFORM dataverse_private.copy_put(state);
       RETURN true;
     -- the table is no longer tracked, or not for us, whatever its definition says
     WHEN SQLSTATE 'DV002' THEN
       PERFORM dataverse_private.end_pages();
       PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-      PERFORM dataverse_private.copy_set(copy, jsonb_build_object(
-        'tracked', false, 'tracking_refused', true, 'phase', CASE state.phase WHEN 'backfill' THEN 'backfill' ELSE 'compare' END,
-        'whole', plan.version_column IS NULL, 'again', false, 'link', NULL, 'token', NULL, 'token_at', NULL, 'ids', 0,
-        'marks', '{}'::bigint[], 'marked_at', '{}'::timestamptz[]));
+      state := dataverse_private.copy_without_token(dataverse_private.copy_to_reread(state, no_versions));
+      state.tracked := false;
+      state.tracking_refused := true;
+      state.again := false;
+      PERFORM dataverse_private.copy_put(state);
       RETURN true;
   END;
 
@@ -816,7 +816,8 @@ BEGIN
   -- a table of ids that was not restored says nothing about the rows
   IF state.phase = 'compare' AND page.link IS NULL THEN
     here := (SELECT count(*) FROM dataverse_private.copy_ids_of(copy));
-    IF here >= state.ids THEN
+    lost := here < state.ids;
+    IF NOT lost THEN
       SELECT * INTO missing FROM dataverse_private.pull_ask(copy, plan, anew);
     END IF;
   END IF;
@@ -828,17 +829,16 @@ BEGIN
   -- existing rows may be missing from Dataverse: "again" in a first read means
   -- that they have to be compared in any case
   IF state.phase = 'backfill' AND state.link IS NULL THEN
-    changes := changes || jsonb_build_object('again', NOT dataverse_private.pull_is_empty(plan.target));
-    state := jsonb_populate_record(state, changes);
+    state.again := NOT dataverse_private.pull_is_empty(plan.target);
   END IF;
   IF anew THEN
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
   END IF;
-  IF changes <> '{}' THEN
-    PERFORM dataverse_private.copy_set(copy, changes);
-  END IF;
   IF redefined THEN
-    IF dataverse_private.pull_drifted(copy, plan, defined.tracked, defined.schema, page.metadata) THEN
+    drifted := dataverse_private.pull_drifted(state, plan, defined.tracked, defined.schema, page.metadata);
+    state := drifted.state;
+    IF drifted.drifted THEN
+      PERFORM dataverse_private.copy_put(state);
       RETURN true;
     END IF;
   END IF;
@@ -850,9 +850,10 @@ BEGIN
     counts := coalesce(counts, '{}') || dataverse_private.pull_merge(copy, plan, path, state.phase);
   END IF;
   PERFORM dataverse_private.run_add(run, state.phase, counts);
-  ids := CASE state.phase WHEN 'backfill' THEN state.ids # (counts ->> 'digest')::bigint ELSE state.ids + coalesce(noted, 0) END;
+  state.ids := CASE state.phase WHEN 'backfill' THEN state.ids # (counts ->> 'digest')::bigint ELSE state.ids + coalesce(noted, 0) END;
+  state.link := page.link;
   IF page.link IS NOT NULL THEN
-    PERFORM dataverse_private.copy_set(copy, jsonb_build_object('link', page.link, 'ids', ids));
+    PERFORM dataverse_private.copy_put(state);
     RETURN true;
   END IF;
 
@@ -861,42 +862,47 @@ BEGIN
       errcode = 'fdw_unable_to_create_reply',
       message = format('Dataverse returned no token of change tracking for foreign table %s', plan.foreign_table);
   END IF;
-  counts := jsonb_build_object('link', NULL);
+  -- the environment was restored from a backup
+  went_back := coalesce(dataverse_private.pull_token_version(page.token) < dataverse_private.pull_token_version(state.token), false);
   IF page.token IS NOT NULL THEN
-    counts := counts || jsonb_build_object('token', page.token, 'token_at', clock_timestamp());
+    state.token := page.token;
+    state.token_at := clock_timestamp();
   END IF;
   CASE state.phase
     WHEN 'backfill' THEN
       -- inserted rows may have been deleted, or others added
       EXECUTE plan.digest INTO here;
-      counts := counts || jsonb_build_object('ids', 0, 'filled', state.filled OR ids <> 0);
-      IF dataverse_private.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = ids THEN
-        counts := counts || jsonb_build_object('phase', 'current', 'compared_at', clock_timestamp());
+      state.filled := state.filled OR state.ids <> 0;
+      IF dataverse_private.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = state.ids THEN
+        state.phase := 'current';
+        state.compared_at := clock_timestamp();
+        state.ids := 0;
       ELSE
-        counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan.version_column IS NULL, 'again', false);
+        state := dataverse_private.copy_to_compare(state, no_versions);
+        state.again := false;
       END IF;
     WHEN 'compare' THEN
-      IF here < state.ids THEN
+      IF lost THEN
         -- nothing may be deleted because of it
         PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-        counts := counts || '{"phase": "compare", "ids": 0}';
       ELSE
         IF missing.hidden <> '{}' THEN
           PERFORM dataverse_private.pull_warn_hidden(run, plan, cardinality(missing.hidden));
         END IF;
-        PERFORM dataverse_private.run_add(run, 'compare', dataverse_private.pull_compare(copy, plan, path, state.whole, missing.gone, missing.skipped));
-        counts := counts || '{"phase": "settle", "ids": 0}';
+        compared := dataverse_private.pull_compare(state, plan, path, missing.gone, missing.skipped);
+        state := compared.state;
+        PERFORM dataverse_private.run_add(run, 'compare', compared.counts);
+        state.phase := 'settle';
       END IF;
+      state.ids := 0;
     ELSE
-      more := false;
-      -- the environment was restored from a backup
-      IF dataverse_private.pull_token_version(page.token) < dataverse_private.pull_token_version(state.token) THEN
-        counts := counts || jsonb_build_object('phase', 'compare', 'whole', plan.version_column IS NULL, 'again', true, 'token', NULL,
-                                               'token_at', NULL, 'ids', 0);
-        more := true;
+      more := went_back;
+      IF went_back THEN
+        state := dataverse_private.copy_without_token(dataverse_private.copy_to_compare(state, no_versions));
+        state.again := true;
       END IF;
   END CASE;
-  PERFORM dataverse_private.copy_set(copy, counts);
+  PERFORM dataverse_private.copy_put(state);
   RETURN more;
 END
 $$;

@@ -87,7 +87,8 @@ my @inside = (
 	"ALTER USER MAPPING FOR CURRENT_USER SERVER crm OPTIONS (SET client_secret 'wrong'); SELECT dataverse.whoami('crm')",
 	"DROP USER MAPPING FOR CURRENT_USER SERVER crm; SELECT count(name) FROM re.plain",
 	'SELECT pg_cancel_backend(pg_backend_pid())',
-	q{SELECT dataverse_private.copy_set(c.id, '{"columns": ["name"]}') FROM dataverse_private.copies AS c; UPDATE re.copy SET name = 'once more', fax = 'sad'; SELECT dataverse_private.copy_set(c.id, '{"columns": ["name", "number", "fax", "employees"]}') FROM dataverse_private.copies AS c},
+	q{SELECT dataverse_private.copy_put(jsonb_populate_record(c, '{"columns": ["name"]}')) FROM dataverse_private.copies AS c; UPDATE re.copy SET name = 'once more', fax = 'sad';
+		SELECT dataverse_private.copy_put(jsonb_populate_record(c, '{"columns": ["name", "number", "fax", "employees"]}')) FROM dataverse_private.copies AS c},
 	"SELECT dataverse.reset_pool('crm')",
 	'SELECT 1/0');
 my @outside = (

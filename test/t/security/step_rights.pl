@@ -84,8 +84,8 @@ $crm->sql('REVOKE alice FROM bob; ALTER ROLE bob INHERIT');
 
 # ---- an inconsistent state
 
-as('alice', qq{SELECT dataverse_private.copy_set($copy, jsonb_build_object('columns',
-	(SELECT jsonb_agg('firstname'::text) || '["lastname", "contactid"]' FROM generate_series(1, 200000))))});
+as('alice', qq{SELECT dataverse_private.copy_put(jsonb_populate_record(dataverse_private.copy_get($copy), jsonb_build_object('columns',
+	(SELECT jsonb_agg('firstname'::text) || '["lastname", "contactid"]' FROM generate_series(1, 200000)))))});
 is((as('alice', q{UPDATE alice.contact SET lastname = 'L3b' WHERE lastname = 'L3'; SELECT columns FROM alice.contact, LATERAL (SELECT 1 AS columns) AS c LIMIT 1}))[0],
 	'1', 'repeated names in the state of a copy do no harm');
 is($crm->sql('SELECT columns FROM dataverse_private.local_changes'), '{lastname}', 'and are captured once');
@@ -151,9 +151,27 @@ my $claimed = sub { $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE ta
 my $claims = q{CALL dataverse.pull('dv.contact', 'public.claimed')};
 as('mallory', q{SELECT dataverse_private.copy_open('dv.contact', 'public.claimed')});
 as('alice', "CREATE TABLE public.claimed ($table)");
-like((as('mallory', "SELECT dataverse_private.copy_set(@{[ $claimed->() ]}, $current)"))[1], qr/must be owner of table public\.claimed/, 'nor is a state that was noted before the table was created');
+like((as('mallory', "SELECT dataverse_private.copy_put(jsonb_populate_record(dataverse_private.copy_get(@{[ $claimed->() ]}), $current))"))[1], qr/must be owner of table public\.claimed/, 'nor is a state that was noted before the table was created');
 like((as('mallory', "SELECT dataverse_private.copy_track(@{[ $claimed->() ]}, 'contactid', 'versionnumber')"))[1], qr/must be owner of table public\.claimed/, 'nor are captured changes');
 like((as('alice', $claims))[1], qr/: 19 rows read, 19 inserted/, 'the table is filled');
+as('alice', q{SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
+
+# A run writes the state that it has read, but undoes nothing of what others write.
+as('alice', "$claims; CALL dataverse.track('public.claimed')");
+my $keeper = Session->new($node);
+$keeper->query('SET ROLE alice');
+$keeper->query("CREATE TEMP TABLE kept AS SELECT dataverse_private.copy_get(@{[ $claimed->() ]}) AS c");
+as('alice', "CALL dataverse.untrack('public.claimed'); $claims");
+my $others = q{SELECT id_column IS NULL, phase, succeeded_at FROM dataverse_private.copies WHERE target = 'public.claimed'};
+my $before = $crm->sql($others);
+like($before, qr/^t\|current\|/, 'a copy is no longer tracked, and pulled again');
+$keeper->query(q{SELECT dataverse_private.copy_put(jsonb_populate_record(c, '{"link": "x"}')) FROM kept});
+is($crm->sql($others), $before, 'which a state that was read before does not undo');
+is($crm->sql(q{SELECT link FROM dataverse_private.copies WHERE target = 'public.claimed'}), 'x', 'and the run writes what is its own');
+as('alice', "DROP TABLE public.claimed; CREATE TABLE public.claimed ($table); SELECT dataverse_private.copy_open('dv.contact', 'public.claimed')");
+like($keeper->try('SELECT dataverse_private.copy_put(c) FROM kept')->{message}, qr/table public\.claimed was replaced by another one during the run/,
+	'a state of another table is refused');
+like((as('alice', $claims))[1], qr/: 19 rows read, 19 inserted/, 'so all rows are read');
 as('alice', q{SELECT dataverse.forget_copy('public.claimed'); DROP TABLE public.claimed});
 
 # A role cannot stop others by keeping its own entries locked.
@@ -164,7 +182,7 @@ $locker->query('SET ROLE mallory');
 $blocked->query('SET ROLE alice');
 $locker->query('BEGIN');
 $locker->query(q{SELECT dataverse_private.copy_open('dv.contact', 'public.claimed')});
-$locker->query("SELECT dataverse_private.copy_set(id, $current) FROM (SELECT dataverse_private.copy_open('dv.contact', 'public.claimed') AS id OFFSET 0) AS c");
+$locker->query("SELECT dataverse_private.copy_put(jsonb_populate_record(dataverse_private.copy_get(id), $current)) FROM (SELECT dataverse_private.copy_open('dv.contact', 'public.claimed') AS id OFFSET 0) AS c");
 $blocked->query("CREATE TABLE public.claimed ($table)");
 $blocked->start($claims);
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
@@ -176,7 +194,7 @@ as('mallory', qq{CALL dataverse.pull('dv.contact', 'mallory.c', $columns); ALTER
 as('mallory', q{CALL dataverse.push('SELECT repeat(''x'', 1000) AS lastname', 'mallory.f')});
 as('mallory', q{ALTER FOREIGN TABLE mallory.f RENAME TO renamed_too});
 $locker->query('BEGIN');
-$locker->query(q{SELECT dataverse_private.copy_set(dataverse_private.copy_of('mallory.renamed'), '{}')});
+$locker->query(q{SELECT dataverse_private.copy_put(dataverse_private.copy_get(dataverse_private.copy_of('mallory.renamed')))});
 $locker->query(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes});
 unlike((as('alice', "$impatience $claims"))[1], qr/ERROR/, 'a locked, renamed copy of another role delays no run');
 like((as('alice', "$impatience CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.contact')"))[1],
