@@ -21,15 +21,7 @@ RESET ROLE;
 DROP ROLE regress_dataverse;
 
 -- every object has a comment; those for users are in schema dataverse (or in none), and others in
--- dataverse_private; functions that run as their owner are in a third one, and each is called by
--- one of the same name
-SELECT count(*) > 0 AS there,
-       count(*) FILTER (WHERE NOT o.prosecdef OR i.oid IS NULL OR i.prosecdef OR obj_description(o.oid, 'pg_proc') IS NULL
-                        OR has_function_privilege('pg_monitor', o.oid, 'EXECUTE')) AS unlike
-FROM pg_proc AS o LEFT JOIN pg_proc AS i ON i.pronamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace) AND i.proname = o.proname
-  AND i.proargtypes = o.proargtypes AND i.prosrc = 'dataverse_as_owner'
-WHERE o.pronamespace = 'dataverse_owner'::regnamespace;
-SELECT proname FROM pg_proc WHERE pronamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace) AND prosecdef;
+-- dataverse_private
 \pset format unaligned
 \pset footer off
 SELECT pg_describe_object(classid, objid, 0) AS object,
@@ -37,12 +29,35 @@ SELECT pg_describe_object(classid, objid, 0) AS object,
 FROM pg_depend
 WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
   AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'dataverse_fdw')
-  AND NOT (classid = 'pg_proc'::regclass AND objid IN (SELECT oid FROM pg_proc WHERE pronamespace = 'dataverse_owner'::regnamespace))
   AND (pg_describe_object(classid, objid, 0) !~ 'dataverse_private\.' OR obj_description(objid, classid::regclass::name) IS NULL)
   AND classid <> 'pg_type'::regclass	-- of views and tables, which are members from 17 on
   AND classid <> 'pg_collation'::regclass	-- a member where the database and the server allow it
 ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 \pset footer on
+
+-- no function runs as its owner
+SELECT p.oid::regprocedure FROM pg_proc AS p WHERE p.prosecdef AND p.pronamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace);
+-- those in this language do: only for roles that the copy belongs to, unless they are passed their
+-- caller, and only for others
+\pset tuples_only on
+SELECT p.oid::regprocedure || CASE WHEN p.proargnames[1] IN ('copy', 'run') THEN '' ELSE ' checks its caller' END
+FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+WHERE l.lanname = 'dataverse_state' ORDER BY p.oid::regprocedure::text COLLATE "C";
+-- everyone may call these as well, which are in C
+SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
+WHERE p.pronamespace = 'dataverse_private'::regnamespace AND l.lanname = 'c' AND has_function_privilege('pg_monitor', p.oid, 'EXECUTE')
+ORDER BY p.oid::regprocedure::text COLLATE "C";
+\pset tuples_only off
+-- functions of state do not call each other
+SELECT p.oid::regprocedure AS calls, o.oid::regprocedure AS called
+FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang, pg_proc AS o JOIN pg_language AS m ON m.oid = o.prolang
+WHERE l.lanname = 'dataverse_state' AND m.lanname = 'dataverse_state' AND p.prosrc ~ ('dataverse_private\.' || o.proname || '\(');
+-- other functions that name the tables of state cannot be called by everyone
+SELECT p.oid::regprocedure AS function
+FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang, pg_class AS c
+WHERE p.pronamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace) AND l.lanname IN ('sql', 'plpgsql')
+  AND c.relnamespace = 'dataverse_private'::regnamespace AND c.relkind = 'r' AND has_function_privilege('pg_monitor', p.oid, 'EXECUTE')
+  AND p.prosrc ~* ('\m(from|into|update|join|using) dataverse_private\.' || c.relname || '\M');
 \pset format aligned
 
 -- ... and so has every column of the views that users look at

@@ -59,8 +59,7 @@ SELECT pg_catalog.pg_extension_config_dump('dataverse_private.pending_number_seq
 -- Takes a new snapshot each time it is called, like a function of volatile statements.
 CREATE FUNCTION dataverse_private.copy_is_captured(copy bigint)
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
   RETURN EXISTS (SELECT FROM dataverse_private.copies AS c WHERE c.id = copy AND c.id_column IS NOT NULL);
@@ -76,11 +75,9 @@ COMMENT ON FUNCTION dataverse_private.copy_is_captured(bigint) IS
 -- about which pending_place() decides.
 CREATE FUNCTION dataverse_private.pending_take(copy bigint, columns text[])
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   WITH log AS (
     DELETE FROM dataverse_private.local_changes AS l
     WHERE l.copy = pending_take.copy AND NOT EXISTS (
@@ -119,11 +116,9 @@ COMMENT ON FUNCTION dataverse_private.pending_take(bigint, text[]) IS
 
 CREATE FUNCTION dataverse_private.pending_ids(copy bigint, states text[], most bigint DEFAULT NULL)
 RETURNS SETOF uuid
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   RETURN QUERY SELECT p.id FROM dataverse_private.pending AS p
     WHERE p.copy = pending_ids.copy AND p.state = ANY (states) ORDER BY p.id LIMIT most;
 END
@@ -138,11 +133,9 @@ COMMENT ON FUNCTION dataverse_private.pending_ids(bigint, text[], bigint) IS
 -- to be deleted, comes back.
 CREATE FUNCTION dataverse_private.pending_place(copy bigint, existing uuid[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   WITH placed AS (
     SELECT p.id, e.id IS NOT NULL AS here FROM dataverse_private.pending AS p LEFT JOIN unnest(existing) AS e (id) ON e.id = p.id
     WHERE p.copy = pending_place.copy AND p.state = 'taken')
@@ -163,11 +156,9 @@ COMMENT ON FUNCTION dataverse_private.pending_place(bigint, uuid[]) IS
 -- had news of them, so that filed rows are judged again.
 CREATE FUNCTION dataverse_private.pending_among(copy bigint, ids uuid[])
 RETURNS uuid[]
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   UPDATE dataverse_private.pending AS p SET touched = true
   WHERE p.copy = pending_among.copy AND p.id = ANY (ids) AND NOT p.touched AND (p.state = 'filed' OR p.operation = 'I');
   RETURN ARRAY(SELECT p.id FROM dataverse_private.pending AS p WHERE p.copy = pending_among.copy AND p.id = ANY (ids));
@@ -180,11 +171,9 @@ COMMENT ON FUNCTION dataverse_private.pending_among(bigint, uuid[]) IS
 -- Returns those of these rows that were changed since the log was taken, and in which columns.
 CREATE FUNCTION dataverse_private.pending_dirty(copy bigint, ids uuid[])
 RETURNS TABLE (id uuid, columns text[], whole boolean)
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   RETURN QUERY
     SELECT l.id, coalesce(array_agg(DISTINCT c) FILTER (WHERE c IS NOT NULL), '{}'), bool_or(l.operation <> 'U')
     FROM dataverse_private.local_changes AS l JOIN (SELECT DISTINCT u FROM unnest(ids) AS u) AS i (id) ON i.id = l.id
@@ -202,13 +191,11 @@ COMMENT ON FUNCTION dataverse_private.pending_dirty(bigint, uuid[]) IS
 -- those with a unique value that another row had.
 CREATE FUNCTION dataverse_private.pending_retry(copy bigint, since timestamptz)
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT
 AS $$
 DECLARE
   n bigint;
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   IF since IS NULL THEN
     UPDATE dataverse_private.pending AS p SET tries = 0 WHERE p.copy = pending_retry.copy AND p.tries <> 0;
   END IF;
@@ -228,21 +215,19 @@ COMMENT ON FUNCTION dataverse_private.pending_retry(bigint, timestamptz) IS
 -- themselves.  They are created without these references; "held" are the columns to
 -- be sent afterwards.  References to rows that will not be created are left as they
 -- are.
-CREATE FUNCTION dataverse_private.pending_loosen(copy bigint, sync dataverse_private.sync_plan)
+CREATE FUNCTION dataverse_private.pending_loosen(copy bigint, sync dataverse_private.sync_plan, caller oid DEFAULT 0)
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 DECLARE
   n bigint;
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   WITH waiting AS (
     SELECT n.id::text AS id
     FROM (SELECT p.copy, p.id FROM dataverse_private.pending AS p WHERE p.operation = 'I'
           UNION SELECT l.copy, l.id FROM dataverse_private.local_changes AS l WHERE l.operation = 'I') AS n
       JOIN dataverse_private.copies AS c ON c.id = n.copy
-    WHERE pg_has_role(dataverse_private.caller(), dataverse_private.copy_owner(c), 'USAGE')),
+    WHERE pg_has_role(caller, dataverse_private.copy_owner(c), 'USAGE')),
   loose AS (
     SELECT p.id, array_agg(DISTINCT u.c) AS columns
     FROM dataverse_private.pending AS p, unnest(sync.referring) AS r,
@@ -258,7 +243,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pending_loosen(bigint, dataverse_private.sync_plan) IS
+COMMENT ON FUNCTION dataverse_private.pending_loosen(bigint, dataverse_private.sync_plan, oid) IS
   'lets new rows that refer to each other be created first without these references; for dataverse.sync()';
 
 -- Returns the next rows to send, to ask about, or to fetch: new rows of one
@@ -267,15 +252,13 @@ COMMENT ON FUNCTION dataverse_private.pending_loosen(bigint, dataverse_private.s
 -- first one is deleted.
 CREATE FUNCTION dataverse_private.pending_next(copy bigint, states text[], most bigint)
 RETURNS dataverse_private.pending[]
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 DECLARE
   wanted "char" := (SELECT p.operation FROM dataverse_private.pending AS p
                     WHERE p.copy = pending_next.copy AND p.state = 'new' AND p.tries < 3 AND 'new' = ANY (states)
                     ORDER BY position(p.operation IN 'IUD') LIMIT 1);
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   RETURN ARRAY(
     SELECT p FROM dataverse_private.pending AS p
     WHERE p.copy = pending_next.copy AND p.state = ANY (states) AND CASE p.state WHEN 'new' THEN p.tries < 3 AND p.operation = wanted ELSE p.tries <> 9 END
@@ -291,11 +274,9 @@ COMMENT ON FUNCTION dataverse_private.pending_next(bigint, text[], bigint) IS
 -- differ in length.
 CREATE FUNCTION dataverse_private.pending_stage(copy bigint, ids uuid[], states text[], tries integer[], columns text[], held text[], images jsonb[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   UPDATE dataverse_private.pending AS p SET state = n.state, tries = n.tries, arrived = false, columns = n.columns::text[], held = n.held::text[], image = n.image
   FROM unnest(pending_stage.ids, pending_stage.states, pending_stage.tries, pending_stage.columns, pending_stage.held,
               pending_stage.images) AS n (id, state, tries, columns, held, image)
@@ -309,11 +290,9 @@ COMMENT ON FUNCTION dataverse_private.pending_stage(bigint, uuid[], text[], inte
 -- Changes rows: each object has an id, and the values to set.
 CREATE FUNCTION dataverse_private.pending_set(copy bigint, changes jsonb[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   UPDATE dataverse_private.pending AS p
   SET operation = n.operation, columns = n.columns, held = n.held, base = n.base, against = n.against, state = n.state,
       tries = n.tries, arrived = n.arrived AND n.state = 'sending', touched = n.touched, image = n.image, kind = n.kind, ours = n.ours, theirs = n.theirs, seen = n.seen,
@@ -333,11 +312,9 @@ COMMENT ON FUNCTION dataverse_private.pending_set(bigint, jsonb[]) IS
 
 CREATE FUNCTION dataverse_private.pending_drop(copy bigint, ids uuid[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   IF ids IS NULL THEN
     DELETE FROM dataverse_private.pending AS p WHERE p.copy = pending_drop.copy;
   ELSE
@@ -350,11 +327,9 @@ COMMENT ON FUNCTION dataverse_private.pending_drop(bigint, uuid[]) IS
   'forgets pending rows that are settled, or all; for dataverse.sync()';
 
 CREATE FUNCTION dataverse_private.pending_count(copy bigint, OUT open bigint, OUT unsent bigint, OUT hidden bigint)
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   SELECT count(*) FILTER (WHERE p.state = 'filed' OR p.held <> '{}'), count(*) FILTER (WHERE p.state = 'new' AND p.tries BETWEEN 3 AND 8),
          count(*) FILTER (WHERE p.state <> 'new' AND p.tries = 9)
   INTO open, unsent, hidden FROM dataverse_private.pending AS p WHERE p.copy = pending_count.copy;
@@ -392,10 +367,11 @@ $$;
 COMMENT ON FUNCTION dataverse_private.resolve_check(text) IS
   'raises an error for an invalid decision; for dataverse.resolve()';
 
-CREATE FUNCTION dataverse.resolve(conflict bigint, decision text)
+REVOKE ALL ON FUNCTION dataverse_private.resolve_check(text) FROM PUBLIC;
+
+CREATE FUNCTION dataverse_private.resolve_conflict(conflict bigint, decision text, caller oid DEFAULT 0)
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT
 AS $$
 DECLARE
   decided bigint;
@@ -405,11 +381,19 @@ BEGIN
   IF decided IS NULL THEN
     RETURN false;
   END IF;
-  PERFORM dataverse_private.copy_get(decided);
-  UPDATE dataverse_private.pending AS p SET decision = resolve.decision WHERE p.number = conflict AND p.kind IS NOT NULL AND p.state = 'filed';
+  PERFORM dataverse_private.copy_check(decided, caller);
+  UPDATE dataverse_private.pending AS p SET decision = resolve_conflict.decision WHERE p.number = conflict AND p.kind IS NOT NULL AND p.state = 'filed';
   RETURN FOUND;
 END
 $$;
+
+COMMENT ON FUNCTION dataverse_private.resolve_conflict(bigint, text, oid) IS
+  'resolves a conflict by its number; for dataverse.resolve()';
+
+CREATE FUNCTION dataverse.resolve(conflict bigint, decision text)
+RETURNS boolean
+LANGUAGE sql VOLATILE CALLED ON NULL INPUT
+AS $$ SELECT dataverse_private.resolve_conflict($1, $2) $$;
 
 COMMENT ON FUNCTION dataverse.resolve(bigint, text) IS
   'resolves a conflict in favor of one side, service or local, unless it has changed since; the next dataverse.sync() carries this out';
@@ -427,10 +411,9 @@ AS $$ SELECT jsonb_object_agg(l.target, l.id) FROM (SELECT c.target, max(c.id) A
 COMMENT ON FUNCTION dataverse_private.resolve_seen() IS
   'the greatest id of a conflict that the statement sees, for each table; for dataverse.resolve()';
 
-CREATE FUNCTION dataverse_private.resolve_copy(target text, decision text, up_to bigint, seen jsonb)
+CREATE FUNCTION dataverse_private.resolve_copy(target text, decision text, up_to bigint, seen jsonb, caller oid DEFAULT 0)
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT
 AS $$
 DECLARE
   decided bigint;
@@ -449,7 +432,7 @@ BEGIN
       errcode = 'object_not_in_prerequisite_state', message = format('table %s is not a copy of a foreign table', target),
       hint = 'The view dataverse.sync_state lists the copies.';
   END IF;
-  PERFORM dataverse_private.copy_get(decided);
+  PERFORM dataverse_private.copy_check(decided, caller);
   UPDATE dataverse_private.pending AS p SET decision = resolve_copy.decision WHERE p.copy = decided AND p.state = 'filed' AND p.number <= last;
   GET DIAGNOSTICS n = ROW_COUNT;
   SELECT count(*) INTO later FROM dataverse_private.pending AS p WHERE p.copy = decided AND p.state = 'filed' AND p.number > last;
@@ -463,7 +446,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.resolve_copy(text, text, bigint, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.resolve_copy(text, text, bigint, jsonb, oid) IS
   'resolves conflicts of a copy by the qualified name of its table; for dataverse.resolve()';
 
 -- "seen" is computed by the statement that calls the function, with its snapshot.

@@ -153,15 +153,26 @@ SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copy_refused_numbe
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.run_log_id_seq', '');
 
--- Returns the caller of a function that runs as its owner: the role of SET ROLE,
--- or else that of the session.
-CREATE FUNCTION dataverse_private.caller()
-RETURNS name
-LANGUAGE C STABLE PARALLEL RESTRICTED
-AS 'MODULE_PATHNAME', 'dataverse_caller';
+-- The functions of state, which alone use these tables, are written in a language of
+-- their own: PL/pgSQL, run as the owner of the extension (src/sync/state.c).  If the first
+-- parameter of such a function is named "copy" or "run", it is called only for roles
+-- that the copy belongs to (null is no copy).  A last parameter "caller" is not passed: it is set to the
+-- role that calls.  A function that does not identify its copy in this way has to
+-- call copy_check().  Functions of state cannot call each other.
+CREATE FUNCTION dataverse_private.state_handler()
+RETURNS language_handler
+LANGUAGE C
+AS 'MODULE_PATHNAME', 'dataverse_state_handler';
 
-COMMENT ON FUNCTION dataverse_private.caller() IS
-  'the role that calls a function that runs as its owner; for dataverse.pull()';
+COMMENT ON FUNCTION dataverse_private.state_handler() IS
+  'carries out functions of state';
+
+REVOKE ALL ON FUNCTION dataverse_private.state_handler() FROM PUBLIC;
+
+CREATE LANGUAGE dataverse_state HANDLER dataverse_private.state_handler;
+
+COMMENT ON LANGUAGE dataverse_state IS
+  'PL/pgSQL that runs as the owner of dataverse_fdw; only for functions of the extension itself';
 
 -- A copy belongs to the owner of its table or, before the table exists, to the
 -- role that requested it.  A role can act for another one if it has that role's
@@ -176,9 +187,9 @@ AS $$ SELECT coalesce((SELECT c.relowner FROM pg_catalog.pg_class AS c WHERE c.o
 COMMENT ON FUNCTION dataverse_private.copy_owner(dataverse_private.copies) IS
   'the role that a copy belongs to; for dataverse.pull()';
 
-CREATE FUNCTION dataverse_private.copy_get(copy bigint)
-RETURNS dataverse_private.copies
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
+CREATE FUNCTION dataverse_private.copy_check(copy bigint, caller oid)
+RETURNS void
+LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -189,10 +200,26 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state', message = 'the copy has been forgotten',
       detail = 'Another session has called dataverse.forget_copy(), or has made a copy of the same name.';
-  ELSIF NOT pg_has_role(dataverse_private.caller(), dataverse_private.copy_owner(found_copy), 'USAGE') THEN
+  ELSIF NOT pg_has_role(caller, dataverse_private.copy_owner(found_copy), 'USAGE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('must be owner of table %s', found_copy.target);
   END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.copy_check(bigint, oid) IS
+  'refuses roles that a copy does not belong to; for functions of state';
+
+REVOKE ALL ON FUNCTION dataverse_private.copy_check(bigint, oid) FROM PUBLIC;
+
+CREATE FUNCTION dataverse_private.copy_get(copy bigint)
+RETURNS dataverse_private.copies
+LANGUAGE dataverse_state STABLE STRICT
+AS $$
+DECLARE
+  found_copy dataverse_private.copies;
+BEGIN
+  SELECT c.* INTO STRICT found_copy FROM dataverse_private.copies AS c WHERE c.id = copy;
   RETURN found_copy;
 END
 $$;
@@ -217,7 +244,7 @@ COMMENT ON FUNCTION dataverse_private.copy_resumes(bigint) IS
 -- dropped table.  Names are unique, so they are released before they are assigned.
 -- Only the caller's own copies, and the holders of this name, are examined,
 -- because tables of other roles may be locked for any time.
-CREATE FUNCTION dataverse_private.copy_follow_names(target text)
+CREATE FUNCTION dataverse_private.copy_follow_names(target text, caller oid)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -232,7 +259,7 @@ BEGIN
     FROM dataverse_private.copies AS c JOIN pg_class AS t ON t.oid = c.target_oid,
       LATERAL (SELECT dataverse_private.pull_target(NULL, t.oid, NULL)) AS n (name)
     WHERE c.target <> n.name AND (c.target = copy_follow_names.target OR c.target_oid = to_regclass(copy_follow_names.target)
-                                  OR dataverse_private.copy_owner(c) = dataverse_private.role_oid(dataverse_private.caller()))
+                                  OR dataverse_private.copy_owner(c) = caller)
     UNION
     SELECT c.id, n.name
     FROM moved AS m JOIN dataverse_private.copies AS c ON c.target = m.name JOIN pg_class AS t ON t.oid = c.target_oid,
@@ -249,12 +276,12 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_follow_names(text) IS
-  'updates the names of copies to those of their tables; for its owner''s functions';
+COMMENT ON FUNCTION dataverse_private.copy_follow_names(text, oid) IS
+  'updates the names of copies to those of their tables; for functions of state';
 
-REVOKE ALL ON FUNCTION dataverse_private.copy_follow_names(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION dataverse_private.copy_follow_names(text, oid) FROM PUBLIC;
 
--- Called by functions that run as the owner of the tables of state.
+-- Called by functions of state.
 CREATE FUNCTION dataverse_private.copy_remove(copy bigint)
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT
@@ -274,7 +301,7 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse_private.copy_remove(bigint) IS
-  'removes all state of a copy; for its owner''s functions';
+  'removes all state of a copy; for functions of state';
 
 REVOKE ALL ON FUNCTION dataverse_private.copy_remove(bigint) FROM PUBLIC;
 
@@ -289,32 +316,27 @@ BEGIN
   PERFORM dataverse_private.copy_admit_all(copy);
   UPDATE dataverse_private.copies AS c
   SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}', followed = '{}', unfed = '{}', numbers = NULL, types_here = NULL, storage = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-      ids = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
+      ids = 0, refused = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
 $$;
 
 COMMENT ON FUNCTION dataverse_private.copy_restart(bigint) IS
-  'discards the progress of a copy; for its owner''s functions';
+  'discards the progress of a copy; for functions of state';
 
 REVOKE ALL ON FUNCTION dataverse_private.copy_restart(bigint) FROM PUBLIC;
 
-CREATE FUNCTION dataverse_private.copy_open(foreign_table regclass, target text)
-RETURNS bigint
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
+-- Returns the owner of a table that may become a copy; null if it does not exist.
+CREATE FUNCTION dataverse_private.copy_check_target(target text, caller oid)
+RETURNS oid
+LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  schema CONSTANT oid := to_regnamespace(quote_ident((parse_ident(target))[1]));
   owner oid;
   kind "char";
-  opened dataverse_private.copies;
-  forgotten bigint;
-  gone dataverse_private.copies;
-  schema oid;
 BEGIN
-  -- a table has one entry, however its name is written
-  target := dataverse_private.pull_target(target, to_regclass(target), NULL);
-  schema := to_regnamespace(quote_ident((parse_ident(target))[1]));
   IF starts_with((parse_ident(target))[1], 'pg_') THEN
     RAISE EXCEPTION USING
       errcode = 'wrong_object_type', message = format('table %s cannot be a copy', target),
@@ -327,12 +349,12 @@ BEGIN
       hint = format('Create it: CREATE SCHEMA %I;', (parse_ident(target))[1]);
   END IF;
   -- a role that could create the table may register it as a copy
-  IF owner IS NULL AND NOT has_schema_privilege(dataverse_private.caller(), schema, 'CREATE') THEN
+  IF owner IS NULL AND NOT has_schema_privilege(caller, schema, 'CREATE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('permission denied for schema %s', schema::regnamespace),
-      hint = format('Grant the privileges to create the table: GRANT USAGE, CREATE ON SCHEMA %s TO %I;', schema::regnamespace, dataverse_private.caller());
+      hint = format('Grant the privileges to create the table: GRANT USAGE, CREATE ON SCHEMA %s TO %s;', schema::regnamespace, caller::regrole);
   END IF;
-  IF NOT pg_has_role(dataverse_private.caller(), owner, 'USAGE') THEN
+  IF NOT pg_has_role(caller, owner, 'USAGE') THEN
     RAISE EXCEPTION USING
       errcode = 'insufficient_privilege', message = format('must be owner of table %s', target),
       hint = format('Do this as role %s, the owner of the table, or as a member of that role.', owner::regrole);
@@ -342,37 +364,62 @@ BEGIN
       errcode = 'wrong_object_type', message = format('%s is not a table', target),
       hint = 'A copy is an ordinary or a partitioned table.  If no table of this name exists, one is created.';
   END IF;
-  PERFORM dataverse_private.copy_follow_names(target);
-  SELECT c.* INTO opened FROM dataverse_private.copies AS c
-  WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
-  ORDER BY c.target_oid = to_regclass(copy_open.target) DESC NULLS LAST LIMIT 1;
-  IF opened.id IS NOT NULL AND owner IS NOT NULL AND opened.target_oid IS NOT DISTINCT FROM to_regclass(copy_open.target)::oid
-     AND coalesce(opened.foreign_oid, 0) <> copy_open.foreign_table AND opened.foreign_table <> copy_open.foreign_table::text
-  THEN
-    RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state',
-      message = format('table %s is a copy of another foreign table, %s', target, opened.foreign_table),
-      hint = format('To make it a copy of this one, first call SELECT dataverse.forget_copy(%L).', target);
-  END IF;
-  -- a previous copy of this name starts over; what another role's runs have reported must not be
-  -- visible to others
-  FOR gone IN
-    SELECT c.* FROM dataverse_private.copies AS c WHERE c.target = copy_open.target AND (c.id <> opened.id
-      OR c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid AND NOT pg_has_role(dataverse_private.caller(), dataverse_private.copy_owner(c), 'USAGE'))
+  RETURN owner;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.copy_check_target(text, oid) IS
+  'refuses targets that cannot be a copy of the caller''s; for functions of state';
+
+REVOKE ALL ON FUNCTION dataverse_private.copy_check_target(text, oid) FROM PUBLIC;
+
+CREATE FUNCTION dataverse_private.copy_open(foreign_table regclass, target text, caller oid DEFAULT 0)
+RETURNS bigint
+LANGUAGE dataverse_state VOLATILE STRICT
+AS $$
+DECLARE
+  owner oid;
+  opened dataverse_private.copies;
+  forgotten bigint;
+  gone dataverse_private.copies;
+BEGIN
   LOOP
-    PERFORM dataverse_private.copy_remove(gone.id);
-    IF gone.id = opened.id THEN
-      opened := NULL;
+    -- a table has one entry, however its name is written
+    target := dataverse_private.pull_target(target, to_regclass(target), NULL);
+    owner := dataverse_private.copy_check_target(target, caller);
+    PERFORM dataverse_private.copy_follow_names(target, caller);
+    SELECT c.* INTO opened FROM dataverse_private.copies AS c
+    WHERE c.target_oid = to_regclass(copy_open.target) OR c.target = copy_open.target
+    ORDER BY c.target_oid = to_regclass(copy_open.target) DESC NULLS LAST LIMIT 1;
+    IF opened.id IS NOT NULL AND owner IS NOT NULL AND opened.target_oid IS NOT DISTINCT FROM to_regclass(copy_open.target)::oid
+       AND coalesce(opened.foreign_oid, 0) <> copy_open.foreign_table AND opened.foreign_table <> copy_open.foreign_table::text
+    THEN
+      RAISE EXCEPTION USING
+        errcode = 'object_not_in_prerequisite_state',
+        message = format('table %s is a copy of another foreign table, %s', target, opened.foreign_table),
+        hint = format('To make it a copy of this one, first call SELECT dataverse.forget_copy(%L).', target);
     END IF;
-  END LOOP;
-  IF opened.id IS NULL THEN
+    -- a previous copy of this name starts over; what another role's runs have reported must not be
+    -- visible to others
+    FOR gone IN
+      SELECT c.* FROM dataverse_private.copies AS c WHERE c.target = copy_open.target AND (c.id <> opened.id
+        OR c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid AND NOT pg_has_role(caller, dataverse_private.copy_owner(c), 'USAGE'))
+    LOOP
+      PERFORM dataverse_private.copy_remove(gone.id);
+      IF gone.id = opened.id THEN
+        opened := NULL;
+      END IF;
+    END LOOP;
+    EXIT WHEN opened.id IS NOT NULL;
     INSERT INTO dataverse_private.copies AS c (foreign_table, target, role)
-    VALUES (copy_open.foreign_table::text, copy_open.target, dataverse_private.caller())
+    VALUES (copy_open.foreign_table::text, copy_open.target, pg_get_userbyid(caller))
     ON CONFLICT DO NOTHING
     RETURNING * INTO opened;
+    IF opened.id IS NOT NULL THEN
+      RETURN opened.id;
+    END IF;
     -- another session, perhaps of another role, has just done the same
-    RETURN coalesce(opened.id, dataverse_private.copy_open(foreign_table, target));
-  END IF;
+  END LOOP;
   -- changes in a dropped table do not concern the rows of another one
   IF opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     forgotten := dataverse_private.copy_forget_changes(opened.id);
@@ -384,13 +431,13 @@ BEGIN
   -- an update could have to wait for a run
   UPDATE dataverse_private.copies AS c
   SET foreign_table = CASE WHEN owner IS NULL THEN c.foreign_table ELSE copy_open.foreign_table::text END,
-      target = copy_open.target, role = dataverse_private.caller()
+      target = copy_open.target, role = pg_get_userbyid(caller)
   WHERE c.id = opened.id
     AND (c.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid OR c.target <> copy_open.target
          OR owner IS NOT NULL AND (c.foreign_oid IS DISTINCT FROM copy_open.foreign_table::oid OR c.foreign_table <> copy_open.foreign_table::text)
-         OR c.role <> dataverse_private.caller() OR c.role_oid IS DISTINCT FROM dataverse_private.role_oid(dataverse_private.caller()));
+         OR c.role <> pg_get_userbyid(caller) OR c.role_oid IS DISTINCT FROM caller);
   -- by now, the name may be that of another role's table
-  PERFORM dataverse_private.copy_get(opened.id);
+  PERFORM dataverse_private.copy_check(opened.id, caller);
   -- the earlier rows went into the other table; this one needs everything
   IF owner IS NOT NULL AND opened.target_oid IS DISTINCT FROM to_regclass(copy_open.target)::oid THEN
     PERFORM dataverse_private.copy_restart(opened.id);
@@ -399,7 +446,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_open(regclass, text) IS
+COMMENT ON FUNCTION dataverse_private.copy_open(regclass, text, oid) IS
   'finds the state of a copy, or creates it; for dataverse.pull()';
 
 -- If the table is gone, everything has to be read again.  Only the session that
@@ -407,14 +454,15 @@ COMMENT ON FUNCTION dataverse_private.copy_open(regclass, text) IS
 -- that is just being created.
 CREATE FUNCTION dataverse_private.copy_begin_anew(copy bigint, foreign_table regclass)
 RETURNS dataverse_private.copies
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
+DECLARE
+  begun dataverse_private.copies;
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   PERFORM dataverse_private.copy_restart(copy);
-  UPDATE dataverse_private.copies AS c SET foreign_table = copy_begin_anew.foreign_table::text WHERE c.id = copy;
-  RETURN dataverse_private.copy_get(copy);
+  UPDATE dataverse_private.copies AS c SET foreign_table = copy_begin_anew.foreign_table::text WHERE c.id = copy
+  RETURNING c.* INTO begun;
+  RETURN begun;
 END
 $$;
 
@@ -434,15 +482,14 @@ COMMENT ON FUNCTION dataverse_private.copy_begin_anew(bigint, regclass) IS
 -- undoes nothing of what others write meanwhile.  Only copy_restart() resets these
 -- columns in other sessions, if the copy gets another table; then the state that a run has read
 -- does not count any more.
-CREATE FUNCTION dataverse_private.copy_put(state dataverse_private.copies)
+CREATE FUNCTION dataverse_private.copy_put(state dataverse_private.copies, caller oid DEFAULT 0)
 RETURNS dataverse_private.copies
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 DECLARE
   put dataverse_private.copies;
 BEGIN
-  PERFORM dataverse_private.copy_get(state.id);
+  PERFORM dataverse_private.copy_check(state.id, caller);
   UPDATE dataverse_private.copies AS c
   SET known = state.known, columns = state.columns, types = state.types, followed = state.followed, unfed = state.unfed,
       numbers = state.numbers, types_here = state.types_here, storage = state.storage, source = state.source,
@@ -461,14 +508,14 @@ BEGIN
   -- set the target to itself so that its OID is found once it exists, but not the
   -- OID of another table, or of one that another role has created
   IF put.target_oid IS NULL THEN
-    UPDATE dataverse_private.copies AS c SET target = c.target WHERE c.id = state.id;
-    put := dataverse_private.copy_get(state.id);
+    UPDATE dataverse_private.copies AS c SET target = c.target WHERE c.id = state.id RETURNING c.* INTO put;
+    PERFORM dataverse_private.copy_check(state.id, caller);
   END IF;
   RETURN put;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_put(dataverse_private.copies) IS
+COMMENT ON FUNCTION dataverse_private.copy_put(dataverse_private.copies, oid) IS
   'writes the state of a copy; for dataverse.pull()';
 
 -- The following functions return the state of a copy after it has changed in a way that has several causes.
@@ -526,13 +573,11 @@ COMMENT ON FUNCTION dataverse_private.copy_without_token(dataverse_private.copie
 -- Adds ids to those found, and returns the number of new ones; without arrays, forgets them all.
 CREATE FUNCTION dataverse_private.copy_note_ids(copy bigint, ids uuid[], versions bigint[])
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT
 AS $$
 DECLARE
   n bigint := 0;
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   IF ids IS NULL THEN
     DELETE FROM dataverse_private.copy_ids AS i WHERE i.copy = copy_note_ids.copy;
   ELSE
@@ -550,11 +595,9 @@ COMMENT ON FUNCTION dataverse_private.copy_note_ids(bigint, uuid[], bigint[]) IS
 
 CREATE FUNCTION dataverse_private.copy_drop_ids(copy bigint, dropped uuid[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   DELETE FROM dataverse_private.copy_ids AS i WHERE i.copy = copy_drop_ids.copy AND i.id = ANY (dropped);
 END
 $$;
@@ -564,11 +607,9 @@ COMMENT ON FUNCTION dataverse_private.copy_drop_ids(bigint, uuid[]) IS
 
 CREATE FUNCTION dataverse_private.copy_ids_of(copy bigint, most bigint DEFAULT NULL)
 RETURNS TABLE (id uuid, version bigint)
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER ROWS 100000
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT ROWS 100000
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   RETURN QUERY SELECT i.id, i.version FROM dataverse_private.copy_ids AS i
     WHERE i.copy = copy_ids_of.copy ORDER BY i.id LIMIT most;
 END
@@ -580,11 +621,9 @@ COMMENT ON FUNCTION dataverse_private.copy_ids_of(bigint, bigint) IS
 CREATE FUNCTION dataverse_private.copy_refuse(
   copy bigint, ids uuid[], deleted boolean[], sqlstates text[], messages text[], details text[], rows jsonb[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   WITH noted AS (
     INSERT INTO dataverse_private.copy_refused AS r (copy, id, deleted, sqlstate, message, detail, "row")
     SELECT copy_refuse.copy, u.* FROM unnest(ids, deleted, sqlstates, messages, details, rows) AS u
@@ -603,11 +642,9 @@ COMMENT ON FUNCTION dataverse_private.copy_refuse(bigint, uuid[], boolean[], tex
 -- These rows are in step: removes their notes and refused rows.
 CREATE FUNCTION dataverse_private.copy_admit(copy bigint, admitted uuid[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   WITH gone AS (
     DELETE FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_admit.copy AND r.id = ANY (admitted)
     RETURNING r.reject),
@@ -624,11 +661,10 @@ COMMENT ON FUNCTION dataverse_private.copy_admit(bigint, uuid[]) IS
 -- Returns the refused rows that a comparison has not found.
 CREATE FUNCTION dataverse_private.copy_refused_missing(copy bigint)
 RETURNS uuid[]
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  RETURN CASE WHEN (dataverse_private.copy_get(copy)).refused = 0 THEN '{}' ELSE ARRAY(
+  RETURN CASE WHEN (SELECT c.refused FROM dataverse_private.copies AS c WHERE c.id = copy) = 0 THEN '{}' ELSE ARRAY(
     SELECT r.id FROM dataverse_private.copy_refused AS r
     WHERE r.copy = copy_refused_missing.copy AND NOT r.deleted
       AND NOT EXISTS (SELECT FROM dataverse_private.copy_ids AS i WHERE i.copy = r.copy AND i.id = r.id)) END;
@@ -642,21 +678,23 @@ CREATE FUNCTION dataverse_private.copy_admit_all(copy bigint)
 RETURNS void
 LANGUAGE sql VOLATILE STRICT
 SET search_path = pg_catalog, pg_temp
-AS $$ SELECT dataverse_private.copy_admit($1, ARRAY(SELECT r.id FROM dataverse_private.copy_refused AS r WHERE r.copy = $1)) $$;
+AS $$
+  WITH gone AS (
+    DELETE FROM dataverse_private.copy_refused AS r WHERE r.copy = $1 RETURNING r.reject)
+  DELETE FROM dataverse_private.rejected_rows AS e USING gone AS g WHERE e.id = g.reject AND e.operation = 'pull'
+$$;
 
 COMMENT ON FUNCTION dataverse_private.copy_admit_all(bigint) IS
-  'forgets all refused rows of a copy; for its owner''s functions';
+  'forgets all refused rows of a copy; for functions of state';
 
 REVOKE ALL ON FUNCTION dataverse_private.copy_admit_all(bigint) FROM PUBLIC;
 
 -- Returns refused rows of one kind, forwards or backwards from a position.
 CREATE FUNCTION dataverse_private.copy_refused_of(copy bigint, dangling boolean, "position" bigint, backwards boolean, most bigint)
 RETURNS SETOF dataverse_private.copy_refused
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER ROWS 1000
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT ROWS 1000
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   IF backwards THEN
     RETURN QUERY SELECT r.* FROM dataverse_private.copy_refused AS r
       WHERE r.copy = copy_refused_of.copy AND r.dangling = copy_refused_of.dangling AND r.number < copy_refused_of."position"
@@ -673,16 +711,16 @@ COMMENT ON FUNCTION dataverse_private.copy_refused_of(bigint, boolean, bigint, b
   'refused rows of a copy that are tried again; for dataverse.pull()';
 
 -- Files the rows that are noted, each once.
-CREATE FUNCTION dataverse_private.copy_file(copy bigint, server text)
+CREATE FUNCTION dataverse_private.copy_file(copy bigint, server text, caller oid DEFAULT 0)
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 DECLARE
-  state dataverse_private.copies := dataverse_private.copy_get(copy);
+  state dataverse_private.copies;
   noted dataverse_private.copy_refused;
   entry bigint;
 BEGIN
+  SELECT c.* INTO state FROM dataverse_private.copies AS c WHERE c.id = copy;
   FOR noted IN SELECT r.* FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_file.copy ORDER BY r.number LOOP
     UPDATE dataverse_private.rejected_rows AS e
     SET at = noted.at, pid = pg_backend_pid(), "row" = noted."row", sqlstate = noted.sqlstate,
@@ -690,7 +728,7 @@ BEGIN
     WHERE e.id = noted.reject AND e.operation = 'pull';
     CONTINUE WHEN FOUND;
     INSERT INTO dataverse_private.rejected_rows (at, role, server, foreign_table, operation, row_id, "row", sqlstate, message, attempts)
-    VALUES (noted.at, dataverse_private.caller(), copy_file.server, state.foreign_table, 'pull', noted.id, noted."row", noted.sqlstate,
+    VALUES (noted.at, pg_get_userbyid(caller), copy_file.server, state.foreign_table, 'pull', noted.id, noted."row", noted.sqlstate,
             format('%s: %s', state.target, noted.message), noted.attempts)
     RETURNING id INTO entry;
     UPDATE dataverse_private.copy_refused AS r SET reject = entry WHERE r.copy = copy_file.copy AND r.id = noted.id;
@@ -698,18 +736,16 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_file(bigint, text) IS
+COMMENT ON FUNCTION dataverse_private.copy_file(bigint, text, oid) IS
   'files the rows that a copy has refused in dataverse.rejects; for dataverse.pull()';
 
 -- Returns the number of refused rows, except those that only wait for another
 -- row, and the first of all.
 CREATE FUNCTION dataverse_private.copy_first_refused(copy bigint, OUT firm bigint, OUT first dataverse_private.copy_refused)
 RETURNS record
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.copy_get(copy);
   SELECT count(*) INTO firm FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_first_refused.copy AND NOT r.dangling;
   SELECT r.* INTO first FROM dataverse_private.copy_refused AS r WHERE r.copy = copy_first_refused.copy
   ORDER BY r.dangling, r.number LIMIT 1;
@@ -719,10 +755,9 @@ $$;
 COMMENT ON FUNCTION dataverse_private.copy_first_refused(bigint) IS
   'the first of the rows that a copy has refused, for error messages; for dataverse.pull()';
 
-CREATE FUNCTION dataverse_private.copy_forget(target text)
+CREATE FUNCTION dataverse_private.copy_forget(target text, caller oid DEFAULT 0)
 RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 DECLARE
   forgotten bigint;
@@ -733,11 +768,11 @@ BEGIN
   IF forgotten IS NULL THEN
     RETURN false;
   END IF;
-  PERFORM dataverse_private.copy_get(forgotten);
+  PERFORM dataverse_private.copy_check(forgotten, caller);
   PERFORM dataverse_private.copy_remove(forgotten);
   RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_forget(text) IS
+COMMENT ON FUNCTION dataverse_private.copy_forget(text, oid) IS
   'removes the state of a copy by the qualified name of its table; for dataverse.forget_copy()';

@@ -11,12 +11,13 @@ BEGIN
       SELECT CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass::text, c.relowner, c.relacl
       FROM pg_class AS c WHERE c.relnamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace)
       UNION ALL
-      SELECT 'FUNCTION', p.oid::regprocedure::text, p.proowner, p.proacl
-      FROM pg_proc AS p WHERE p.pronamespace = 'dataverse_owner'::regnamespace
+      -- whether everyone may call a function is said where it is created
+      SELECT 'ROUTINE', p.oid::regprocedure::text, p.proowner, p.proacl
+      FROM pg_proc AS p WHERE p.pronamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace)
       UNION ALL
-      SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl FROM pg_namespace AS n WHERE n.nspname IN ('dataverse', 'dataverse_private', 'dataverse_owner')) AS o (what, name, owner, acl),
+      SELECT 'SCHEMA', n.nspname, n.nspowner, n.nspacl FROM pg_namespace AS n WHERE n.nspname IN ('dataverse', 'dataverse_private')) AS o (what, name, owner, acl),
       aclexplode(o.acl) AS a
-    WHERE a.grantee <> o.owner
+    WHERE a.grantee <> o.owner AND (a.grantee <> 0 OR o.what <> 'ROUTINE')
   LOOP
     EXECUTE statement;
   END LOOP;

@@ -360,7 +360,7 @@ BEGIN
   IF row_security_active(target) THEN
     RAISE EXCEPTION USING
       errcode = 'object_not_in_prerequisite_state',
-      message = format('row security of table %s applies to role %I', target, dataverse_private.caller()),
+      message = format('row security of table %s applies to role %I', target, CURRENT_USER),
       detail = 'Rows hidden by a policy could not be kept in step.',
       hint = format('Call dataverse.pull() as a role with BYPASSRLS, or as the owner of the table after ALTER TABLE %s NO FORCE ROW LEVEL SECURITY;',
                     target);

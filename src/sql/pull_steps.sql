@@ -569,12 +569,12 @@ DECLARE
   lacking text;
 BEGIN
   IF sqlstate = '42501' THEN
-    SELECT string_agg(p, ', ') INTO lacking FROM unnest(needed) AS p WHERE NOT has_table_privilege(dataverse_private.caller(), pull_cure.foreign_table, p);
+    SELECT string_agg(p, ', ') INTO lacking FROM unnest(needed) AS p WHERE NOT has_table_privilege(CURRENT_USER, pull_cure.foreign_table, p);
     RETURN 'Grant the privileges that the role lacks in PostgreSQL: '
-      || nullif(concat_ws(' ', 'GRANT ' || lacking || format(' ON %s TO %I;', pull_cure.foreign_table, dataverse_private.caller()),
-                (SELECT format('GRANT USAGE ON FOREIGN SERVER %I TO %I;', s.srvname, dataverse_private.caller())
+      || nullif(concat_ws(' ', 'GRANT ' || lacking || format(' ON %s TO %I;', pull_cure.foreign_table, CURRENT_USER),
+                (SELECT format('GRANT USAGE ON FOREIGN SERVER %I TO %I;', s.srvname, CURRENT_USER)
                  FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver
-                 WHERE t.ftrelid = pull_cure.foreign_table AND NOT has_server_privilege(dataverse_private.caller(), s.oid, 'USAGE'))), '');
+                 WHERE t.ftrelid = pull_cure.foreign_table AND NOT has_server_privilege(CURRENT_USER, s.oid, 'USAGE'))), '');
   END IF;
   -- local columns to which those of the foreign table cannot be assigned
   IF sqlstate = '42804' THEN

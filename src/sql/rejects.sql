@@ -83,6 +83,8 @@ $$;
 COMMENT ON FUNCTION dataverse_private.refuse_forgery() IS
   'lets only the owner of dataverse_private.rejected_rows add rows';
 
+REVOKE ALL ON FUNCTION dataverse_private.refuse_forgery() FROM PUBLIC;
+
 CREATE TRIGGER refuse_forgery BEFORE INSERT ON dataverse_private.rejected_rows
   FOR EACH STATEMENT EXECUTE FUNCTION dataverse_private.refuse_forgery();
 
@@ -119,6 +121,8 @@ $$;
 
 COMMENT ON FUNCTION dataverse_private.refuse_change() IS
   'lets only the owner of dataverse_private.rejected_rows change rows, and the role for which a row was filed correct it';
+
+REVOKE ALL ON FUNCTION dataverse_private.refuse_change() FROM PUBLIC;
 
 CREATE TRIGGER refuse_change BEFORE UPDATE ON dataverse_private.rejected_rows
   FOR EACH ROW EXECUTE FUNCTION dataverse_private.refuse_change();
@@ -351,6 +355,8 @@ $$;
 
 COMMENT ON FUNCTION dataverse_private.correct_reject() IS
   'corrects a row of the view dataverse.rejects';
+
+REVOKE ALL ON FUNCTION dataverse_private.correct_reject() FROM PUBLIC;
 
 CREATE TRIGGER correct_reject INSTEAD OF UPDATE ON dataverse.rejects
   FOR EACH ROW EXECUTE FUNCTION dataverse_private.correct_reject();

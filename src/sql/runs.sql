@@ -26,9 +26,9 @@ COMMENT ON FUNCTION dataverse_private.copy_lock_key(bigint) IS
 
 -- The run of a forgotten copy does not exist any more, and cannot be changed.  Those of
 -- pushes are changed by src/sync/state.c.
-CREATE FUNCTION dataverse_private.run_check(run bigint)
+CREATE FUNCTION dataverse_private.run_check(run bigint, caller oid)
 RETURNS void
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
+LANGUAGE plpgsql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -36,15 +36,17 @@ DECLARE
 BEGIN
   SELECT r.* INTO found_run FROM dataverse_private.run_log AS r WHERE r.id = run;
   IF found_run.copy IS NOT NULL THEN
-    PERFORM dataverse_private.copy_get(found_run.copy);
+    PERFORM dataverse_private.copy_check(found_run.copy, caller);
   ELSIF found_run.id IS NOT NULL THEN
     RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = format('permission denied for run %s', run);
   END IF;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.run_check(bigint) IS
-  'raises an error for runs of other roles; for dataverse.pull()';
+COMMENT ON FUNCTION dataverse_private.run_check(bigint, oid) IS
+  'raises an error for runs of other roles; for functions of state';
+
+REVOKE ALL ON FUNCTION dataverse_private.run_check(bigint, oid) FROM PUBLIC;
 
 CREATE FUNCTION dataverse_private.run_count(n bigint, noun text)
 RETURNS text
@@ -63,15 +65,15 @@ AS 'MODULE_PATHNAME', 'dataverse_run_requests';
 COMMENT ON FUNCTION dataverse_private.run_requests(boolean) IS
   'counts of this session''s requests since the last call with true; for dataverse.pull() and sync()';
 
+REVOKE ALL ON FUNCTION dataverse_private.run_requests(boolean) FROM PUBLIC;
+
 CREATE FUNCTION dataverse_private.run_add(run bigint, phase text, counts jsonb)
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 DECLARE
   n dataverse_private.run_log := jsonb_populate_record(NULL::dataverse_private.run_log, counts);
 BEGIN
-  PERFORM dataverse_private.run_check(run);
   UPDATE dataverse_private.run_log AS r
   SET phase = run_add.phase,
       rows_read = r.rows_read + coalesce(n.rows_read, 0), rows_compared = r.rows_compared + coalesce(n.rows_compared, 0),
@@ -91,11 +93,9 @@ COMMENT ON FUNCTION dataverse_private.run_add(bigint, text, jsonb) IS
 -- Adds a remark to a run, which may still succeed.
 CREATE FUNCTION dataverse_private.run_note(run bigint, sqlstate text, error text)
 RETURNS void
-LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  PERFORM dataverse_private.run_check(run);
   UPDATE dataverse_private.run_log AS r SET sqlstate = run_note.sqlstate, error = run_note.error WHERE r.id = run AND r.status = 'running';
 END
 $$;

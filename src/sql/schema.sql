@@ -1,6 +1,5 @@
--- The schemas of the extension (the third one is in owner.sql) are its members, so that
--- DROP EXTENSION drops them.  None may exist before: code that other roles had put
--- into it would run with the rights of the extension's users.
+-- The schemas of the extension are its members, so that DROP EXTENSION drops them.
+-- Neither may exist before: code that other roles had put into it would run with the rights of the extension's users.
 CREATE SCHEMA dataverse;
 
 COMMENT ON SCHEMA dataverse IS

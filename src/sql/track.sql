@@ -49,10 +49,9 @@ COMMENT ON FUNCTION dataverse.new_id() IS
   'returns an id for a new row, in an order that suits Dataverse';
 
 -- Returns the copy whose target is the table, or null.
-CREATE FUNCTION dataverse_private.copy_of(target regclass)
+CREATE FUNCTION dataverse_private.copy_of(target regclass, caller oid DEFAULT 0)
 RETURNS bigint
-LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state STABLE STRICT
 AS $$
 DECLARE
   found_copy bigint;
@@ -62,15 +61,15 @@ BEGIN
     OR (c.target = dataverse_private.pull_target(NULL, copy_of.target, NULL)
         AND NOT EXISTS (SELECT FROM pg_class AS t WHERE t.oid = c.target_oid))
   ORDER BY c.target_oid = copy_of.target DESC NULLS LAST LIMIT 1;
-  PERFORM dataverse_private.copy_get(found_copy);
+  PERFORM dataverse_private.copy_check(found_copy, caller);
   RETURN found_copy;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_of(regclass) IS
+COMMENT ON FUNCTION dataverse_private.copy_of(regclass, oid) IS
   'the copy that a table is the target of; for dataverse.track()';
 
--- Called by functions that run as the owner of the log.
+-- Called by functions of state.
 CREATE FUNCTION dataverse_private.copy_forget_changes(copy bigint)
 RETURNS bigint
 LANGUAGE plpgsql VOLATILE STRICT
@@ -89,25 +88,27 @@ END
 $$;
 
 COMMENT ON FUNCTION dataverse_private.copy_forget_changes(bigint) IS
-  'discards the changes of a copy, and returns their number; for dataverse.untrack()';
+  'discards the changes of a copy, and returns their number; for functions of state';
+
+REVOKE ALL ON FUNCTION dataverse_private.copy_forget_changes(bigint) FROM PUBLIC;
 
 -- Notes that the changes of a copy are captured, and by which columns; without
 -- columns, that they are not, and returns how many changes are forgotten.
-CREATE FUNCTION dataverse_private.copy_track(copy bigint, id_column text, version_column text)
+CREATE FUNCTION dataverse_private.copy_track(copy bigint, id_column text, version_column text, caller oid DEFAULT 0)
 RETURNS bigint
-LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
+LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT
 AS $$
 DECLARE
-  state dataverse_private.copies := dataverse_private.copy_get(copy);
+  state dataverse_private.copies;
   replaced boolean;
   n bigint := 0;
 BEGIN
+  SELECT c.* INTO state FROM dataverse_private.copies AS c WHERE c.id = copy;
   UPDATE dataverse_private.copies AS c
   SET target = c.target, id_column = copy_track.id_column, version_column = copy_track.version_column
   WHERE c.id = copy;
   -- by now, the name may be that of another role's table
-  PERFORM dataverse_private.copy_get(copy);
+  PERFORM dataverse_private.copy_check(copy, caller);
   -- the entries may be those of a dropped table, and so may be the state of its rows
   replaced := coalesce(state.target_oid <> (SELECT c.target_oid FROM dataverse_private.copies AS c WHERE c.id = copy), false);
   IF copy_track.id_column IS NULL OR state.id_column IS NULL OR replaced THEN
@@ -121,16 +122,19 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_track(bigint, text, text) IS
+COMMENT ON FUNCTION dataverse_private.copy_track(bigint, text, text, oid) IS
   'records that the changes of a copy are captured; for dataverse.track()';
 
-CREATE FUNCTION dataverse_private.copy_is_tracked(target oid)
+CREATE FUNCTION dataverse_private.copy_is_tracked(target oid, caller oid DEFAULT 0)
 RETURNS boolean
-LANGUAGE sql STABLE STRICT SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT EXISTS (SELECT FROM dataverse_private.copies AS c WHERE c.target_oid = $1 AND c.id_column IS NOT NULL) $$;
+LANGUAGE dataverse_state STABLE STRICT
+AS $$
+BEGIN
+  RETURN EXISTS (SELECT FROM dataverse_private.copies AS c WHERE c.target_oid = copy_is_tracked.target AND c.id_column IS NOT NULL);
+END
+$$;
 
-COMMENT ON FUNCTION dataverse_private.copy_is_tracked(oid) IS
+COMMENT ON FUNCTION dataverse_private.copy_is_tracked(oid, oid) IS
   'whether a table is the target of a copy whose changes are captured; for dataverse.track()';
 
 -- Returns a table, all tables below it, and those above it.

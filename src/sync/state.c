@@ -3,10 +3,12 @@
  *		The tables in which runs keep their state and their results.
  *
  * Only the owner of the extension may write them.  So the statements of this file, which
- * are fixed, run as that owner, as those of foreign keys do in PostgreSQL, and with a
- * search path of their own.  All names and values of callers are parameters.  Whoever
- * calls a function of this file has the rights of the caller of the run again when it
- * returns or raises an error.
+ * are fixed, run as that owner (fdw/owner.c).  All names and values of callers are
+ * parameters.  Whoever calls a function of this file has the rights of the caller of the
+ * run again when it returns or raises an error.
+ *
+ * Steps in SQL call functions of state.  Their language, dataverse_state, is PL/pgSQL that
+ * runs as the owner, after the caller has been checked here.
  *
  * A push belongs to a role, and the functions refuse roles that may not act for it.  The
  * table with its rows belongs to that role, too, and is known here by its name only.
@@ -20,22 +22,26 @@
 #include "catalog/namespace.h"
 #include "catalog/pg_authid.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_proc.h"
 #include "catalog/pg_type.h"
 #include "executor/spi.h"
+#include "funcapi.h"
 #include "miscadmin.h"
 #include "storage/lmgr.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/syscache.h"
 #include "utils/timestamp.h"
 #include "utils/varlena.h"
 
 #include "compat.h"
+#include "fdw/owner.h"
 #include "fdw/relation.h"
 #include "sync/run.h"
 #include "sync/state.h"
+
+DV_FUNCTION(dataverse_state_handler);
 
 #define MOST_VALUES 15
 
@@ -200,16 +206,49 @@ static statement find_waiting = {
 	.nargs = 3, .types = {OIDOID, OIDARRAYOID, TEXTOID}
 };
 
+/* what the first parameter of a function of state identifies */
+static struct
+{
+	const char *name;
+	statement	check;
+}			identities[] = {
+
+	{
+		"copy", {
+			.sql = "SELECT dataverse_private.copy_check($1, $2)",
+			.nargs = 2, .types = {INT8OID, OIDOID}
+		}
+	},
+	{
+		"run", {
+			.sql = "SELECT dataverse_private.run_check($1, $2)",
+			.nargs = 2, .types = {INT8OID, OIDOID}
+		}
+	}
+};
+
 typedef struct row
 {
 	Datum		values[MOST_VALUES];
 	bool		nulls[MOST_VALUES];
 } row;
 
-static Oid
-owner_of_tables(void)
+/*
+ * While a superuser, or autovacuum, maintains another role's table, code of that table's owner
+ * runs.  It must not reach these tables.  Nor do functions of state call each other: the
+ * owner, who is then the caller, may use all copies.  A role that has been dropped meanwhile
+ * has no copies.
+ */
+static dv_caller
+begin(void)
 {
-	return dv_relation_owner(get_relname_relid("push_states", get_namespace_oid("dataverse_private", false)));
+	if (InSecurityRestrictedOperation())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("cannot use copies of dataverse_fdw within security-restricted operation"),
+				 errdetail("The code of an index or of a materialized view, for example, runs with restricted rights.")));
+	(void) GetUserNameFromId(GetUserId(), false);
+	return dv_owner_begin(get_relname_relid("push_states", get_namespace_oid("dataverse_private", false)));
 }
 
 static void
@@ -248,41 +287,30 @@ take_row(row *result)
 }
 
 /*
- * Executes a statement as the owner of the tables.  "nulls" is NULL if no argument is null.
- * Returns false if the statement returns no row.
+ * Executes a statement.  "nulls" is NULL if no argument is null.  Returns false if the statement
+ * returns no row.
  */
 static bool
-execute(statement *s, Datum *args, const char *nulls, row *result)
+execute_now(statement *s, Datum *args, const char *nulls, row *result)
 {
-	int			settings = NewGUCNestLevel();
-	Oid			role;
-	int			context;
 	bool		found;
 
-	(void) dv_run_set("search_path", "pg_catalog, pg_temp");
-	GetUserIdAndSecContext(&role, &context);
-	SetUserIdAndSecContext(owner_of_tables(), context | SECURITY_LOCAL_USERID_CHANGE);
 	SPI_connect();
 	execute_plan(s, args, nulls);
 	found = take_row(result);
 	SPI_finish();
-	SetUserIdAndSecContext(role, context);
-	AtEOXact_GUC(true, settings);
 	return found;
 }
 
-/*
- * While a superuser, or autovacuum, maintains another role's table, code of that table's owner
- * runs.  It must not reach these tables.
- */
-static void
-check_caller(void)
+/* The same as the owner. */
+static bool
+execute(statement *s, Datum *args, const char *nulls, row *result)
 {
-	if (InSecurityRestrictedOperation())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("cannot use copies of dataverse_fdw within security-restricted operation"),
-				 errdetail("The code of an index or of a materialized view, for example, runs with restricted rights.")));
+	dv_caller	caller = begin();
+	bool		found = execute_now(s, args, nulls, result);
+
+	dv_owner_end(&caller);
+	return found;
 }
 
 static Datum
@@ -307,7 +335,6 @@ dv_state_push_open(Oid foreign_table, const char *query, const char *operation, 
 	row			found;
 	row			none;
 
-	check_caller();
 	execute(&rename_role, ARGS(me, name), NULL, &none);
 	execute(&rename_table, &me, NULL, &none);
 	while (!execute(&find_push, to_find, NULL, &found))
@@ -339,7 +366,6 @@ dv_state_push_get(int64 push)
 	dv_push_state *state;
 	row			r;
 
-	check_caller();
 	if (!execute(&get_push, ARGS(Int64GetDatum(push)), NULL, &r))
 		return NULL;
 	state = palloc0(sizeof(*state));
@@ -484,7 +510,6 @@ dv_state_run_begin_copy(int64 copy, const char *operation, const char *phase)
 	Datum		id = Int64GetDatum(copy);
 	row			r;
 
-	check_caller();
 	if (phase != NULL)
 	{
 		execute(&delete_old_runs_of_copy, &id, NULL, &r);
@@ -567,7 +592,6 @@ dv_state_copies_waiting(const char *schema, Oid *foreign_tables, int *n)
 	row			r;
 	int			i;
 
-	check_caller();
 	execute(&find_waiting, args, NULL, &r);
 	*n = 0;
 	if (r.nulls[1])
@@ -603,4 +627,73 @@ dv_state_rejects_number(const dv_state_rejects *rejects, ArrayType *numbers, int
 	row			r;
 
 	execute(&number_rejects, args, numbers != NULL ? NULL : " n ", &r);
+}
+
+/*
+ * Functions in SQL
+ */
+
+static statement *
+check_of(const char *parameter, Oid type)
+{
+	int			i;
+
+	for (i = 0; i < (int) lengthof(identities); i++)
+		if (strcmp(parameter, identities[i].name) == 0 && type == INT8OID)
+			return &identities[i].check;
+	return NULL;
+}
+
+/*
+ * Checks what the first argument identifies, and sets the last one to the caller, if the parameters
+ * are named so.
+ */
+static void
+check_call(FunctionCallInfo fcinfo, Oid caller)
+{
+	HeapTuple	function = SearchSysCache1(PROCOID, ObjectIdGetDatum(fcinfo->flinfo->fn_oid));
+	int			last = fcinfo->nargs - 1;
+	statement  *check = NULL;
+	bool		gets_caller = false;
+	Oid		   *types;
+	char	  **names;
+	char	   *modes;
+	row			none;
+
+	if (!HeapTupleIsValid(function))
+		elog(ERROR, "cache lookup failed for function %u", fcinfo->flinfo->fn_oid);
+	(void) get_func_arg_info(function, &types, &names, &modes);
+	ReleaseSysCache(function);
+	if (last >= 0 && names != NULL)
+	{
+		check = check_of(names[0], types[0]);
+		gets_caller = strcmp(names[last], "caller") == 0 && types[last] == OIDOID;
+	}
+	if (check == NULL && !gets_caller)
+		elog(ERROR, "function %u knows neither a copy nor its caller", fcinfo->flinfo->fn_oid);
+	if (check != NULL)
+		execute_now(check, ARGS(PG_GETARG_DATUM(0), ObjectIdGetDatum(caller)),
+					PG_ARGISNULL(0) ? "n " : NULL, &none);
+	if (gets_caller)
+	{
+		fcinfo->args[last].value = ObjectIdGetDatum(caller);
+		fcinfo->args[last].isnull = false;
+	}
+}
+
+/* The handler of the language dataverse_state. */
+Datum
+dataverse_state_handler(PG_FUNCTION_ARGS)
+{
+	static PGFunction plpgsql = NULL;
+	dv_caller	caller;
+	Datum		result;
+
+	if (plpgsql == NULL)
+		plpgsql = load_external_function("$libdir/plpgsql", "plpgsql_call_handler", true, NULL);
+	caller = begin();
+	check_call(fcinfo, caller.role);
+	result = plpgsql(fcinfo);
+	dv_owner_end(&caller);
+	return result;
 }

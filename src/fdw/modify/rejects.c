@@ -35,7 +35,6 @@
 #include "miscadmin.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
-#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/snapmgr.h"
@@ -44,6 +43,7 @@
 #include "dataverse/header.h"
 #include "fdw/encode.h"
 #include "fdw/modify/rejects.h"
+#include "fdw/owner.h"
 #include "fdw/result_relation.h"
 #include "net/json.h"
 #include "net/text.h"
@@ -420,25 +420,13 @@ plan_for(Oid relid)
 	return plan;
 }
 
-/*
- * Runs the statement as the table's owner, with a safe search_path, and in such
- * a way that nothing can outlast it with these rights.  If the transaction
- * aborts, PostgreSQL resets all of this.
- */
 static void
 insert(Oid relid, Datum *values, const char *nulls)
 {
-	int			guc_level = NewGUCNestLevel();
-	Oid			userid;
-	int			sec_context;
+	dv_caller	caller = dv_owner_begin(relid);
 	Datum		entry;
 	bool		is_new;
 
-	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
-							 GUC_ACTION_SAVE, true, 0, false);
-	GetUserIdAndSecContext(&userid, &sec_context);
-	SetUserIdAndSecContext(dv_relation_owner(relid), sec_context | SECURITY_LOCAL_USERID_CHANGE |
-						   SECURITY_RESTRICTED_OPERATION);
 	SPI_connect();
 	if (SPI_execute_plan(plan_for(relid), values, nulls, false, 0) != SPI_OK_SELECT ||
 		SPI_processed != 1)
@@ -447,8 +435,7 @@ insert(Oid relid, Datum *values, const char *nulls)
 	if (!is_new)
 		dv_replay_refused(DatumGetInt64(entry));
 	SPI_finish();
-	SetUserIdAndSecContext(userid, sec_context);
-	AtEOXact_GUC(true, guc_level);
+	dv_owner_end(&caller);
 }
 
 void

@@ -75,12 +75,83 @@ is((as('bob', 'SELECT alice.decide()'))[0], '0', 'and allows others to do what i
 is((as('bob', "SELECT alice.phase($copy)"))[0], 'current', 'or see');
 like((as('bob', "SELECT dataverse_private.copy_get($copy)"))[1], qr/must be owner/, 'which they may not do themselves');
 like((as('alice', "SELECT alice.phase($copy), mallory.token_of($copy)"))[1], qr/must be owner/, 'not even afterwards');
-like((as('bob', "SELECT dataverse_owner.copy_get($copy)"))[1], qr/permission denied for schema dataverse_owner/, 'the functions that it calls run with the rights of the owner of the extension');
 $crm->sql('ALTER ROLE bob NOINHERIT; GRANT alice TO bob');
 like((as('bob', "SELECT dataverse_private.copy_get($copy)"))[1], qr/must be owner/, 'a member that does not inherit the rights of a role has none of them');
 is((as('bob', q{SELECT count(*) FROM dataverse.sync_state}))[0], '0', 'and sees nothing');
 is((as('bob', q{SET ROLE alice; SELECT count(*) FROM dataverse.sync_state}))[0], '1', 'until it sets the role');
 $crm->sql('REVOKE alice FROM bob; ALTER ROLE bob INHERIT');
+
+# ---- every function of state, called for the copy of another role
+
+# The calls name alice's copy, its run, and its conflict, and claim to be alice's.
+my $conflict = $crm->sql("INSERT INTO dataverse_private.pending (copy, id, operation, state, kind)
+	VALUES ($copy, gen_random_uuid(), 'U', 'filed', 'both') RETURNING number");
+my $run = $crm->sql("SELECT max(id) FROM dataverse_private.run_log WHERE copy = $copy");
+my @calls = split /;/, $crm->sql(qq{
+	SELECT string_agg(format('SELECT %s(%s)', p.oid::regproc, a.list), ';')
+	FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang, LATERAL (
+		SELECT string_agg(CASE u.name
+				WHEN 'copy' THEN '$copy' WHEN 'run' THEN '$run' WHEN 'conflict' THEN '$conflict' WHEN 'caller' THEN quote_literal('alice') || '::regrole'
+				WHEN 'target' THEN CASE WHEN t.type = 'text' THEN quote_literal('alice.contact') ELSE 'alice.contact'::regclass::oid::text END
+				WHEN 'decision' THEN quote_literal('local')
+				ELSE CASE t.type
+					WHEN 'regclass' THEN quote_literal('dv.contact') WHEN 'text' THEN quote_literal('x') WHEN 'jsonb' THEN quote_literal('{}') WHEN 'bigint' THEN '1'
+					WHEN 'boolean' THEN 'true' WHEN 'timestamp with time zone' THEN 'now()'
+					ELSE CASE WHEN t.composite THEN format('jsonb_populate_record(NULL::%s, %L)', t.type, '{"id": $copy}') ELSE quote_literal('{}') || '::' || t.type END END END, ', ' ORDER BY u.i) AS list
+		FROM unnest(p.proargtypes, p.proargnames[1:p.pronargs]) WITH ORDINALITY AS u (o, name, i),
+			LATERAL (SELECT format_type(u.o, NULL), typtype = 'c' FROM pg_type WHERE oid = u.o) AS t (type, composite)) AS a
+	WHERE l.lanname = 'dataverse_state'});
+my $calls = '$calls$' . join(';', @calls) . '$calls$';
+cmp_ok(scalar @calls, '>=', 25, 'the functions of state are found');
+my $all_state = sub { return $crm->sql('SELECT ' . join(', ', map { "(SELECT md5(string_agg(t::text, ' ' ORDER BY t::text)) FROM dataverse_private.$_ AS t)" }
+	qw(copies copy_ids copy_refused run_log local_changes pending rejected_rows push_states))) };
+my $before = $all_state->();
+as('mallory', q{CREATE FUNCTION mallory.try(calls text) RETURNS TABLE (call text, said text) LANGUAGE plpgsql AS $$
+	BEGIN
+		FOREACH call IN ARRAY string_to_array(calls, ';') LOOP
+			said := 'done';
+			BEGIN
+				EXECUTE call;
+			EXCEPTION WHEN OTHERS THEN
+				said := SQLERRM;
+			END;
+			RETURN NEXT;
+		END LOOP;
+	END $$;
+	CREATE FUNCTION mallory.try_as_mallory(calls text) RETURNS SETOF text LANGUAGE sql SECURITY DEFINER AS
+	$$ SELECT substring(call from 'dataverse_private\.([a-z_]+)') || ' ' || said FROM mallory.try(calls) $$});
+for my $role (qw(mallory alice postgres))
+{
+	my %said = map { split / /, $_, 2 } split /\n/, (as($role, "SELECT * FROM mallory.try_as_mallory($calls)"))[0];
+	is(scalar keys %said, scalar @calls, "mallory's function, called by $role, tries all of them");
+	is_deeply({ map { ($_, $said{$_}) } grep { $said{$_} ne 'must be owner of table alice.contact' } keys %said }, { copy_is_tracked => 'done' }, '… which refuse, except for one');
+}
+is($all_state->(), $before, 'and change nothing');
+as('mallory', qq{CREATE OR REPLACE FUNCTION mallory.rob() RETURNS void LANGUAGE plpgsql AS \$\$
+	BEGIN INSERT INTO mallory.loot SELECT said FROM mallory.try($calls); END \$\$});
+$crm->sql('TRUNCATE mallory.loot; REINDEX TABLE mallory.t');
+is($crm->sql('SELECT count(*), min(t), max(t) FROM mallory.loot'), @calls . ('|cannot use copies of dataverse_fdw within security-restricted operation' x 2),
+	'code that a superuser runs with the rights of its owner calls none of them');
+$crm->sql("DELETE FROM dataverse_private.pending WHERE number = $conflict");
+
+# Their language is that of the extension alone.
+like((as('mallory', q{CREATE FUNCTION mallory.own() RETURNS void LANGUAGE dataverse_state AS 'BEGIN ALTER ROLE mallory SUPERUSER; END'}))[1],
+	qr/permission denied for language dataverse_state/, 'no role writes functions of state');
+like((as('postgres', 'GRANT USAGE ON LANGUAGE dataverse_state TO mallory'))[1], qr/language "dataverse_state" is not trusted/, 'nor can it be allowed to');
+like((as('mallory', 'SELECT dataverse_private.state_handler()'))[1], qr/permission denied for function state_handler/, 'or calls their handler');
+like((as('postgres', 'SELECT dataverse_private.state_handler()'))[1], qr/knows neither a copy nor its caller/, 'which needs a function to carry out');
+$crm->sql(q{CREATE FUNCTION public.anything(a text) RETURNS text LANGUAGE dataverse_state AS 'BEGIN RETURN CURRENT_USER; END'});
+like((as('mallory', q{SELECT public.anything('')}))[1], qr/knows neither a copy nor its caller/, 'that identifies a copy');
+$crm->sql('DROP FUNCTION public.anything');
+
+# A role that is dropped while it acts.
+$crm->sql('CREATE ROLE shortly; GRANT CREATE ON SCHEMA public TO PUBLIC');
+my $dropped = Session->new($node);
+$dropped->query('SET ROLE shortly');
+$crm->sql('DROP ROLE shortly');
+like($dropped->try(q{SELECT dataverse_private.copy_open('dv.contact', 'public.nobodys')})->{message}, qr/invalid role OID/, 'a role that has been dropped has no copies');
+$dropped->close;
+$crm->sql('REVOKE CREATE ON SCHEMA public FROM PUBLIC');
 
 # ---- an inconsistent state
 

@@ -1,0 +1,39 @@
+/*
+ * owner.c
+ *		Statements that run as the owner of the extension.
+ *
+ * Only the owner of the extension may use its tables.  PostgreSQL has SECURITY DEFINER for
+ * that, but such a function does not know its caller, which is what the rights to
+ * an entry depend on.  So the role changes here, in C, which knows it, as for
+ * the statements of foreign keys in PostgreSQL.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "utils/guc.h"
+
+#include "fdw/owner.h"
+#include "fdw/relation.h"
+
+dv_caller
+dv_owner_begin(Oid relid)
+{
+	dv_caller	caller = {.settings = NewGUCNestLevel()};
+
+	(void) set_config_option("search_path", "pg_catalog, pg_temp", PGC_USERSET, PGC_S_SESSION,
+							 GUC_ACTION_SAVE, true, 0, false);
+	GetUserIdAndSecContext(&caller.role, &caller.context);
+	SetUserIdAndSecContext(dv_relation_owner(relid),
+						   caller.context | SECURITY_LOCAL_USERID_CHANGE |
+						   SECURITY_RESTRICTED_OPERATION | SECURITY_NOFORCE_RLS);
+	return caller;
+}
+
+void
+dv_owner_end(const dv_caller *caller)
+{
+	SetUserIdAndSecContext(caller->role, caller->context);
+	AtEOXact_GUC(true, caller->settings);
+}

@@ -1,0 +1,27 @@
+/*
+ * owner.h
+ *		Statements that run as the owner of the extension.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#ifndef DV_OWNER_H
+#define DV_OWNER_H
+
+/* The role with whose rights the session acts otherwise. */
+typedef struct dv_caller
+{
+	Oid			role;
+
+	/* private */
+	int			context;
+	int			settings;
+} dv_caller;
+
+/*
+ * Acts as the owner of a table until dv_owner_end(), with a search path of pg_catalog only.  Nothing
+ * that runs meanwhile can keep these rights.  After an error, PostgreSQL resets all of this.
+ */
+extern dv_caller dv_owner_begin(Oid relid);
+extern void dv_owner_end(const dv_caller *caller);
+
+#endif							/* DV_OWNER_H */
