@@ -145,9 +145,10 @@ COMMENT ON FUNCTION dataverse_private.pull_check_partitions(dataverse_private.co
   'refuses pages with rows that a copy cannot tell apart; for dataverse.pull()';
 
 -- Merges the page.  If the table refuses it, it is divided until the rows at
--- fault are known.  These are noted, and retried later.
-CREATE FUNCTION dataverse_private.pull_merge(copy bigint, plan dataverse_private.copy_plan, path text, phase text)
-RETURNS jsonb
+-- fault are known.  These are noted, and retried later.  "digest" is that of the ids
+-- of inserted rows in a first read.
+CREATE FUNCTION dataverse_private.pull_merge(
+  copy bigint, plan dataverse_private.copy_plan, path text, phase text, OUT counts dataverse_private.run_counts, OUT digest bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -163,7 +164,6 @@ DECLARE
   part bigint;
   i integer;
   done record;
-  total record;
   entry record;
   state text;
   message text;
@@ -187,7 +187,12 @@ BEGIN
     PERFORM dataverse_private.pull_spare(copy, plan, phase, true);
   END IF;
   SELECT ARRAY[w.upserts + w.deletions], w.upserts + w.deletions INTO sizes, whole FROM dataverse_private.page_window(0, 9223372036854775807) AS w;
-  SELECT 0::bigint AS rows, 0::bigint AS upserts, 0::bigint AS inserted, 0::bigint AS digest, 0::bigint AS updated, 0::bigint AS deleted INTO total;
+  counts.rows_read := whole;
+  counts.inserted := 0;
+  counts.updated := 0;
+  counts.unchanged := 0;
+  counts.deleted := 0;
+  digest := 0;
   WHILE cardinality(firsts) > 0 AND whole > 0 LOOP
     first := firsts[cardinality(firsts)];
     n := sizes[cardinality(sizes)];
@@ -195,8 +200,11 @@ BEGIN
     sizes := trim_array(sizes, 1);
     BEGIN
       SELECT * INTO done FROM dataverse_private.pull_merge_window(copy, plan, path, phase, captured, first, n);
-      SELECT total.rows + done.rows AS rows, total.upserts + done.upserts AS upserts, total.inserted + done.inserted AS inserted,
-             total.digest # done.digest AS digest, total.updated + done.updated AS updated, total.deleted + done.deleted AS deleted INTO total;
+      counts.inserted := counts.inserted + done.inserted;
+      counts.updated := counts.updated + done.updated;
+      counts.unchanged := counts.unchanged + done.upserts - done.inserted - done.updated;
+      counts.deleted := counts.deleted + done.deleted;
+      digest := digest # done.digest;
     EXCEPTION
       WHEN assert_failure OR OTHERS THEN
         GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
@@ -228,8 +236,6 @@ BEGIN
     EXECUTE plan.page_ids INTO all_ids;
     PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT a FROM unnest(all_ids) AS a EXCEPT SELECT f FROM unnest(failed) AS f));
   END IF;
-  RETURN jsonb_build_object('inserted', total.inserted, 'digest', total.digest, 'updated', total.updated, 'deleted', total.deleted,
-                            'unchanged', total.upserts - total.inserted - total.updated, 'rows_read', whole);
 END
 $$;
 
@@ -372,13 +378,14 @@ COMMENT ON FUNCTION dataverse_private.pull_ask(bigint, dataverse_private.copy_pl
 -- Evaluates the ids and versions of all rows: deletes the rows that are gone, and
 -- notes those that differ or were skipped.
 CREATE FUNCTION dataverse_private.pull_compare(
-  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, path text, gone uuid[], skipped uuid[], OUT counts jsonb)
+  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, path text, gone uuid[], skipped uuid[], OUT counts dataverse_private.run_counts)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 AS $$
 DECLARE
   copy CONSTANT bigint := state.id;
+  merged record;
   differing uuid[];
   went_back boolean;
 BEGIN
@@ -386,10 +393,11 @@ BEGIN
   PERFORM dataverse_private.pull_check_target(copy, plan);
   -- the foreign table has been read; the page must be empty
   PERFORM dataverse_private.page_start(plan.foreign_table);
-  counts := '{}';
+  counts.deleted := 0;
   IF gone <> '{}' THEN
     PERFORM dataverse_private.page_delete(gone);
-    counts := dataverse_private.pull_merge(copy, plan, path, 'compare');
+    merged := dataverse_private.pull_merge(copy, plan, path, 'compare');
+    counts.deleted := (merged.counts).deleted;
   END IF;
   IF NOT state.whole THEN
     EXECUTE plan.differing USING copy INTO differing;
@@ -405,35 +413,34 @@ BEGIN
   IF differing <> '{}' THEN
     PERFORM dataverse_private.copy_note_ids(copy, differing, ARRAY[]::bigint[]);
   END IF;
-  counts := jsonb_build_object('deleted', coalesce((counts ->> 'deleted')::bigint, 0));
 END
 $$;
 
 COMMENT ON FUNCTION dataverse_private.pull_compare(dataverse_private.copies, dataverse_private.copy_plan, text, uuid[], uuid[]) IS
   'compares a copy with the ids and versions of all rows; for dataverse.pull()';
 
-CREATE FUNCTION dataverse_private.pull_settle(copy bigint, plan dataverse_private.copy_plan, path text)
-RETURNS jsonb
+-- Merges some of the rows that differ, or returns false if none are left.
+CREATE FUNCTION dataverse_private.pull_settle(run bigint, copy bigint, plan dataverse_private.copy_plan, path text)
+RETURNS boolean
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 AS $$
 DECLARE
   batch uuid[] := ARRAY(SELECT i.id FROM dataverse_private.copy_ids_of(copy, 1000) AS i);
-  counts jsonb;
 BEGIN
   IF batch = '{}' THEN
-    RETURN NULL;
+    RETURN false;
   END IF;
   PERFORM dataverse_private.page_start(plan.foreign_table);
   EXECUTE plan.read USING batch;
-  counts := dataverse_private.pull_merge(copy, plan, path, 'settle');
+  PERFORM dataverse_private.run_add(run, 'settle', (dataverse_private.pull_merge(copy, plan, path, 'settle')).counts);
   PERFORM dataverse_private.copy_drop_ids(copy, batch);
-  RETURN counts;
+  RETURN true;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_settle(bigint, dataverse_private.copy_plan, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_settle(bigint, bigint, dataverse_private.copy_plan, text) IS
   'reads some of the rows that differed in a comparison; for dataverse.pull()';
 
 -- Retries some of the refused rows.  A round visits all of them, once forwards and
@@ -480,7 +487,7 @@ BEGIN
   -- a row that no longer exists must not be kept; the service tells whether it does
   EXECUTE plan.read USING ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
   PERFORM dataverse_private.page_delete(deletions);
-  PERFORM dataverse_private.run_add(run, 'retry', dataverse_private.pull_merge(copy, plan, path, 'retry'));
+  PERFORM dataverse_private.run_add(run, 'retry', (dataverse_private.pull_merge(copy, plan, path, 'retry')).counts);
   EXECUTE plan.page_ids INTO deletions;
   PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d));
   at.position := last;
@@ -521,6 +528,7 @@ AS $$
 DECLARE
   state dataverse_private.copies := dataverse_private.copy_get(copy);
   refused CONSTANT bigint := state.refused;
+  counts dataverse_private.run_counts;
   row dataverse_private.copy_refused;
 BEGIN
   IF NOT state.filled THEN
@@ -530,7 +538,8 @@ BEGIN
   IF refused = 0 THEN
     RETURN;
   END IF;
-  PERFORM dataverse_private.run_add(run, 'retry', jsonb_build_object('rejected', refused));
+  counts.rejected := refused;
+  PERFORM dataverse_private.run_add(run, 'retry', counts);
   IF plan.on_error = 'continue' THEN
     PERFORM dataverse_private.copy_file(copy, plan.server);
     RAISE WARNING USING
@@ -706,7 +715,9 @@ DECLARE
   defined record;
   drifted record;
   compared record;
-  counts jsonb;
+  merged record;
+  counts dataverse_private.run_counts;
+  digest bigint;
   top bigint;
   noted bigint;
   here bigint;
@@ -728,9 +739,7 @@ BEGIN
     RETURN true;
   END IF;
   IF state.phase = 'settle' THEN
-    counts := dataverse_private.pull_settle(copy, plan, path);
-    IF counts IS NOT NULL THEN
-      PERFORM dataverse_private.run_add(run, 'settle', counts);
+    IF dataverse_private.pull_settle(run, copy, plan, path) THEN
       RETURN true;
     END IF;
     IF state.again THEN
@@ -844,13 +853,15 @@ BEGIN
   END IF;
   IF state.phase = 'compare' THEN
     EXECUTE plan.ids USING copy INTO noted;
-    counts := jsonb_build_object('rows_compared', page.upserts);
   END IF;
   IF state.phase <> 'compare' OR state.whole THEN
-    counts := coalesce(counts, '{}') || dataverse_private.pull_merge(copy, plan, path, state.phase);
+    merged := dataverse_private.pull_merge(copy, plan, path, state.phase);
+    counts := merged.counts;
+    digest := merged.digest;
   END IF;
+  counts.rows_compared := CASE state.phase WHEN 'compare' THEN page.upserts END;
   PERFORM dataverse_private.run_add(run, state.phase, counts);
-  state.ids := CASE state.phase WHEN 'backfill' THEN state.ids # (counts ->> 'digest')::bigint ELSE state.ids + coalesce(noted, 0) END;
+  state.ids := CASE state.phase WHEN 'backfill' THEN state.ids # digest ELSE state.ids + coalesce(noted, 0) END;
   state.link := page.link;
   IF page.link IS NOT NULL THEN
     PERFORM dataverse_private.copy_put(state);

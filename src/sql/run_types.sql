@@ -118,3 +118,18 @@ CREATE TYPE dataverse_private.retry_position AS (
 
 COMMENT ON TYPE dataverse_private.retry_position IS
   'where the next step of dataverse_private.pull_retry() continues';
+
+-- What a step adds to the counts of its run (dataverse_private.run_log); null is none.
+CREATE TYPE dataverse_private.run_counts AS (
+  rows_read bigint,
+  rows_compared bigint,
+  inserted bigint,
+  updated bigint,
+  unchanged bigint,
+  deleted bigint,
+  sent bigint,
+  rejected bigint
+);
+
+COMMENT ON TYPE dataverse_private.run_counts IS
+  'the rows that a step of a run has handled; for dataverse_private.run_add()';

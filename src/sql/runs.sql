@@ -67,27 +67,24 @@ COMMENT ON FUNCTION dataverse_private.run_requests(boolean) IS
 
 REVOKE ALL ON FUNCTION dataverse_private.run_requests(boolean) FROM PUBLIC;
 
-CREATE FUNCTION dataverse_private.run_add(run bigint, phase text, counts jsonb)
+CREATE FUNCTION dataverse_private.run_add(run bigint, phase text, counts dataverse_private.run_counts)
 RETURNS void
 LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
-DECLARE
-  n dataverse_private.run_log := jsonb_populate_record(NULL::dataverse_private.run_log, counts);
 BEGIN
   UPDATE dataverse_private.run_log AS r
   SET phase = run_add.phase,
-      rows_read = r.rows_read + coalesce(n.rows_read, 0), rows_compared = r.rows_compared + coalesce(n.rows_compared, 0),
-      inserted = r.inserted + coalesce(n.inserted, 0), updated = r.updated + coalesce(n.updated, 0),
-      unchanged = r.unchanged + coalesce(n.unchanged, 0), deleted = r.deleted + coalesce(n.deleted, 0),
-      sent = r.sent + coalesce(n.sent, 0), missing = r.missing + coalesce(n.missing, 0),
-      rejected = r.rejected + coalesce(n.rejected, 0), conflicts = r.conflicts + coalesce(n.conflicts, 0),
+      rows_read = r.rows_read + coalesce(counts.rows_read, 0), rows_compared = r.rows_compared + coalesce(counts.rows_compared, 0),
+      inserted = r.inserted + coalesce(counts.inserted, 0), updated = r.updated + coalesce(counts.updated, 0),
+      unchanged = r.unchanged + coalesce(counts.unchanged, 0), deleted = r.deleted + coalesce(counts.deleted, 0),
+      sent = r.sent + coalesce(counts.sent, 0), rejected = r.rejected + coalesce(counts.rejected, 0),
       requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
   FROM dataverse_private.run_requests(false) AS q
   WHERE r.id = run AND r.status = 'running';
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.run_add(bigint, text, jsonb) IS
+COMMENT ON FUNCTION dataverse_private.run_add(bigint, text, dataverse_private.run_counts) IS
   'adds to the counts of a run; for dataverse.pull() and sync()';
 
 -- Adds a remark to a run, which may still succeed.

@@ -10,6 +10,7 @@ DECLARE
   few CONSTANT integer := 100;
   since timestamptz := (SELECT r.started_at FROM dataverse.runs AS r WHERE r.id = run);
   n bigint := 0;
+  counts dataverse_private.run_counts;
 BEGIN
   IF progress THEN
     loosened := false;
@@ -31,7 +32,8 @@ BEGIN
     n := dataverse_private.pending_retry(copy, since);
   END IF;
   -- they were counted when they were refused
-  PERFORM dataverse_private.run_add(run, 'send', jsonb_build_object('rejected', -n));
+  counts.rejected := -n;
+  PERFORM dataverse_private.run_add(run, 'send', counts);
   any_rows := n > 0;
 END
 $$;

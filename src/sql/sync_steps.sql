@@ -859,6 +859,7 @@ DECLARE
   outcome record;
   settled record;
   staged record;
+  counts dataverse_private.run_counts;
 BEGIN
   PERFORM dataverse_private.pull_check_source(plan);
   sent := 0;
@@ -877,7 +878,9 @@ BEGIN
     END IF;
     refused := settled.refused;
     unwritable := settled.ignored;
-    PERFORM dataverse_private.run_add(run, 'send', jsonb_build_object('sent', sent, 'rejected', refused));
+    counts.sent := sent;
+    counts.rejected := refused;
+    PERFORM dataverse_private.run_add(run, 'send', counts);
     RETURN;
   END IF;
 
@@ -902,7 +905,8 @@ BEGIN
   staged := dataverse_private.sync_stage(copy, plan);
   unwritable := staged.unwritable;
   refused := staged.refused;
-  PERFORM dataverse_private.run_add(run, 'send', jsonb_build_object('rejected', refused));
+  counts.rejected := refused;
+  PERFORM dataverse_private.run_add(run, 'send', counts);
   next := CASE WHEN staged.staged > 0 THEN 'send' WHEN staged.chosen > 0 THEN 'more' ELSE 'done' END;
 END
 $$;

@@ -320,7 +320,7 @@ sub rights
 		"SELECT dataverse_private.copy_begin_anew($theirs, 'dv.account')",
 		"SELECT dataverse_private.copy_note_ids($theirs, NULL, NULL)", "SELECT dataverse_private.copy_drop_ids($theirs, '{}')",
 		"SELECT * FROM dataverse_private.copy_ids_of($theirs)",
-		"SELECT dataverse_private.run_add($run, 'x', '{}')",
+		"SELECT dataverse_private.run_add($run, 'x', '(1,,,,,,,)')",
 		"SELECT dataverse.forget_copy('public.account')", "SELECT dataverse_private.copy_open('dv.account', 'public.account')")
 	{
 		like(($as->('copier', $try))[1], qr/must be owner of table public\.account/, "refused: $try");
