@@ -287,28 +287,112 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pending_stage(bigint, uuid[], text[], integer[], text[], text[], jsonb[]) IS
   'notes rows that are about to be sent; for dataverse.sync()';
 
--- Changes rows: each object has an id, and the values to set.
-CREATE FUNCTION dataverse_private.pending_set(copy bigint, changes jsonb[])
+-- Writes rows that the run has read with pending_next() and then changed.  A decision
+-- applies to the state that was shown, so none is left.
+CREATE FUNCTION dataverse_private.pending_set(copy bigint, rows dataverse_private.pending[])
 RETURNS void
 LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
   UPDATE dataverse_private.pending AS p
   SET operation = n.operation, columns = n.columns, held = n.held, base = n.base, against = n.against, state = n.state,
-      tries = n.tries, arrived = n.arrived AND n.state = 'sending', touched = n.touched, image = n.image, kind = n.kind, ours = n.ours, theirs = n.theirs, seen = n.seen,
-      sqlstate = n.sqlstate, error = n.error, found_at = n.found_at,
-      -- a decision applies to the state that was shown
-      number = CASE WHEN n.state = 'filed' AND (n.kind, n.seen, n.columns, n.ours, n.theirs) IS DISTINCT FROM (o.kind, o.seen, o.columns, o.ours, o.theirs)
-                 THEN nextval('dataverse_private.pending_number_seq') ELSE p.number END,
-      -- a user may just have decided
-      decision = CASE WHEN c ? 'decision' THEN n.decision ELSE p.decision END
-  FROM unnest(changes) AS c, dataverse_private.pending AS o, jsonb_populate_record(o, c - 'id' - 'copy' - 'number') AS n
-  WHERE o.copy = pending_set.copy AND o.id = (c ->> 'id')::uuid AND p.copy = o.copy AND p.id = o.id;
+      tries = n.tries, arrived = n.arrived AND n.state = 'sending', touched = n.touched, image = n.image, kind = n.kind,
+      ours = n.ours, theirs = n.theirs, seen = n.seen, sqlstate = n.sqlstate, error = n.error, found_at = n.found_at, decision = NULL,
+      number = CASE WHEN n.state = 'filed' AND (n.kind, n.seen, n.columns, n.ours, n.theirs) IS DISTINCT FROM (p.kind, p.seen, p.columns, p.ours, p.theirs)
+                 THEN nextval('dataverse_private.pending_number_seq') ELSE p.number END
+  FROM unnest(rows) AS n
+  WHERE p.copy = pending_set.copy AND p.id = n.id;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pending_set(bigint, jsonb[]) IS
+COMMENT ON FUNCTION dataverse_private.pending_set(bigint, dataverse_private.pending[]) IS
   'records the new state of pending rows; for dataverse.sync()';
+
+-- Leaves filed rows as they are, since the service had no news of them.  A user may just
+-- have decided about them; "forgets" is true if rows were edited, which decisions do not concern.
+CREATE FUNCTION dataverse_private.pending_keep(copy bigint, ids uuid[], forgets boolean)
+RETURNS void
+LANGUAGE dataverse_state VOLATILE STRICT
+AS $$
+BEGIN
+  UPDATE dataverse_private.pending AS p SET touched = false, decision = CASE WHEN NOT forgets THEN p.decision END
+  WHERE p.copy = pending_keep.copy AND p.id = ANY (ids);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.pending_keep(bigint, uuid[], boolean) IS
+  'leaves filed rows as they are; for dataverse.sync()';
+
+-- Leaves rows that cannot be read to the next run; those in "sent" are known to be written.
+CREATE FUNCTION dataverse_private.pending_hide(copy bigint, ids uuid[], sent uuid[])
+RETURNS void
+LANGUAGE dataverse_state VOLATILE STRICT
+AS $$
+BEGIN
+  UPDATE dataverse_private.pending AS p
+  SET tries = 9, arrived = p.state = 'sending' AND EXISTS (SELECT FROM unnest(sent) AS s WHERE s = p.id)
+  WHERE p.copy = pending_hide.copy AND p.id = ANY (ids);
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.pending_hide(bigint, uuid[], uuid[]) IS
+  'leaves rows that cannot be read to the next run; for dataverse.sync()';
+
+-- The following functions return a pending row in a new state.
+
+-- It is to be sent.
+CREATE FUNCTION dataverse_private.pending_to_send(INOUT p dataverse_private.pending)
+LANGUAGE plpgsql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  p.state := 'new';
+  p.image := NULL;
+  p.touched := false;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.pending_to_send(dataverse_private.pending) IS
+  'a pending row that is to be sent; for dataverse.sync()';
+
+-- It was changed again, so it is examined together with the later changes.
+CREATE FUNCTION dataverse_private.pending_to_take(INOUT p dataverse_private.pending)
+LANGUAGE plpgsql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  p.state := 'taken';
+  p.image := NULL;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.pending_to_take(dataverse_private.pending) IS
+  'a pending row that was changed again; for dataverse.sync()';
+
+-- It is filed, with the row of the service and its version; "anew" if that was not seen before.
+CREATE FUNCTION dataverse_private.pending_to_file(INOUT p dataverse_private.pending, theirs jsonb, version bigint, anew boolean)
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
+SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  p.state := 'filed';
+  p.held := '{}';
+  p.ours := coalesce(p.image, p.ours);
+  p.image := NULL;
+  p.theirs := theirs;
+  p.seen := version;
+  p.against := p.base;
+  p.touched := false;
+  p.sqlstate := NULL;
+  p.error := NULL;
+  IF anew OR p.found_at IS NULL THEN
+    p.found_at := clock_timestamp();
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.pending_to_file(dataverse_private.pending, jsonb, bigint, boolean) IS
+  'a pending row that is filed; for dataverse.sync()';
 
 CREATE FUNCTION dataverse_private.pending_drop(copy bigint, ids uuid[])
 RETURNS void

@@ -302,7 +302,10 @@ SET extra_float_digits = 1
 AS $$
 DECLARE
   found_ids uuid[];
-  changes jsonb[];
+  images jsonb[];
+  found record;
+  p dataverse_private.pending;
+  uncopied dataverse_private.pending[] := '{}';
 BEGIN
   found_ids := ARRAY(SELECT r.id FROM unnest(rows) AS r
                      WHERE r.operation = 'U' AND NOT r.columns || r.held <@ plan.columns);
@@ -311,18 +314,23 @@ BEGIN
     RETURN;
   END IF;
   -- a row that is missing locally is treated as such
-  EXECUTE format(
-    'SELECT array_agg(x.id), array_agg(jsonb_build_object(''id'', x.id, ''ours'', x.image)) FROM (%s) AS x (id, image)', (plan.sync).images)
-    INTO found_ids, changes USING found_ids;
+  EXECUTE format('SELECT array_agg(x.id), array_agg(x.image) FROM (%s) AS x (id, image)', (plan.sync).images)
+    INTO found_ids, images USING found_ids;
   IF found_ids IS NULL THEN
     RETURN;
   END IF;
-  PERFORM dataverse_private.pending_set(copy, ARRAY(
-    SELECT n.change || jsonb_build_object(
-      'state', 'filed', 'kind', 'refused', 'columns', r.columns || r.held, 'held', '{}'::text[], 'theirs', NULL, 'seen', NULL,
-      'image', NULL, 'touched', true, 'sqlstate', '42703', 'found_at', clock_timestamp(),
-      'error', 'no longer copied: ' || (SELECT string_agg(c, ', ') FROM unnest(r.columns || r.held) AS c WHERE c <> ALL (plan.columns)))
-    FROM unnest(changes) AS n (change) JOIN unnest(rows) AS r ON r.id = (n.change ->> 'id')::uuid));
+  FOR found IN SELECT r AS pending, f.image FROM unnest(found_ids, images) AS f (id, image) JOIN unnest(rows) AS r ON r.id = f.id LOOP
+    p := dataverse_private.pending_to_file(found.pending, NULL, NULL, true);
+    p.columns := (found.pending).columns || (found.pending).held;
+    p.against := (found.pending).against;
+    p.ours := found.image;
+    p.kind := 'refused';
+    p.touched := true;
+    p.sqlstate := '42703';
+    p.error := 'no longer copied: ' || (SELECT string_agg(c, ', ') FROM unnest(p.columns) AS c WHERE c <> ALL (plan.columns));
+    uncopied := uncopied || p;
+  END LOOP;
+  PERFORM dataverse_private.pending_set(copy, uncopied);
   filed := cardinality(found_ids);
   rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (found_ids));
 END
@@ -348,7 +356,8 @@ DECLARE
   ids uuid[];
   fits boolean := true;
   noted record;
-  misfits jsonb[] := '{}';
+  p dataverse_private.pending;
+  misfits dataverse_private.pending[] := '{}';
   problem text;
   problem_state text;
 BEGIN
@@ -359,7 +368,7 @@ BEGIN
   IF rows = '{}' THEN
     RETURN;
   END IF;
-  ids := ARRAY(SELECT p.id FROM unnest(rows) AS p);
+  ids := ARRAY(SELECT r.id FROM unnest(rows) AS r);
   EXECUTE plan.lock USING ids;
   EXECUTE (plan.sync).stage USING ids, rows, plan.sync, ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d), plan.columns
     INTO STRICT noted;
@@ -375,15 +384,21 @@ BEGIN
     END;
   END IF;
   IF NOT fits THEN
-    FOR i IN 1 .. cardinality(noted.ids) LOOP
-      CONTINUE WHEN noted.states[i] <> 'sending';
+    FOR p IN SELECT * FROM unnest(dataverse_private.pending_next(copy, '{sending}', chunk)) LOOP
       BEGIN
-        EXECUTE (plan.sync).fits USING ARRAY[noted.images[i]];
+        EXECUTE (plan.sync).fits USING ARRAY[p.image];
       EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
         GET STACKED DIAGNOSTICS problem_state = RETURNED_SQLSTATE, problem = MESSAGE_TEXT;
-        misfits := misfits || jsonb_build_object(
-          'id', noted.ids[i], 'state', 'filed', 'kind', 'refused', 'ours', noted.images[i], 'theirs', NULL, 'seen', NULL, 'image', NULL,
-          'sqlstate', problem_state, 'error', problem, 'found_at', clock_timestamp());
+        p.state := 'filed';
+        p.kind := 'refused';
+        p.ours := p.image;
+        p.image := NULL;
+        p.theirs := NULL;
+        p.seen := NULL;
+        p.sqlstate := problem_state;
+        p.error := problem;
+        p.found_at := clock_timestamp();
+        misfits := misfits || p;
         staged := staged - 1;
         refused := refused + 1;
       END;
@@ -478,14 +493,14 @@ $$;
 COMMENT ON FUNCTION dataverse_private.sync_policy(dataverse_private.sync_plan, text, text[], text) IS
   'the columns to which a policy applies; for dataverse.sync()';
 
--- Decides about a pending row, given the row of the service.  Returns the values to
--- set, or an empty object if the row of the service is to be taken as it is.
--- "differs" are the columns in which it differs from ours, "same" the edited ones in
--- which it still has the value last seen.  "part" are columns to be taken from it
--- while the rest stays pending.
+-- Decides about a pending row, given the row of the service.  Returns what becomes of
+-- it, or null if the row of the service is to be taken as it is, unless it stays ("keeps")
+-- as it is.  "differs" are the columns in which the row of the service differs from ours,
+-- "same" the edited ones in which it still has the value last seen.  "part" are columns to
+-- be taken from it while the rest stays pending.
 CREATE FUNCTION dataverse_private.sync_judge(
   plan dataverse_private.copy_plan, p dataverse_private.pending, theirs jsonb, version bigint, differs text[], same text[], written boolean, refusal jsonb,
-  OUT change jsonb, OUT part text[])
+  OUT next dataverse_private.pending, OUT keeps boolean, OUT part text[])
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -496,11 +511,6 @@ DECLARE
   unseen boolean := p.state <> 'filed' OR CASE WHEN p.kind = 'refused' AND p.seen IS NULL THEN version IS DISTINCT FROM p.against
                                                ELSE p.seen IS DISTINCT FROM version OR (p.theirs IS NOT NULL) <> there END;
   decision text := CASE WHEN NOT unseen THEN p.decision END;
-  file jsonb := jsonb_build_object(
-    'state', 'filed', 'held', '{}'::text[], 'ours', coalesce(p.image, p.ours), 'theirs', theirs, 'seen', version, 'image', NULL, 'touched', false,
-    'decision', NULL, 'sqlstate', NULL, 'error', NULL, 'against', p.base,
-    'found_at', CASE WHEN unseen OR p.found_at IS NULL THEN clock_timestamp() ELSE p.found_at END);
-  again jsonb := jsonb_build_object('state', 'new', 'image', NULL, 'touched', false, 'decision', NULL);
   -- columns that are no longer copied cannot be compared
   uncopied CONSTANT boolean := p.operation = 'U' AND NOT edited <@ plan.columns;
   begins CONSTANT boolean := EXISTS (
@@ -512,8 +522,8 @@ DECLARE
   local text[];
   skip text[];
 BEGIN
+  keeps := false;
   part := '{}';
-  change := '{}';
   -- values that cannot be compared are not the same
   IF p.image IS NULL AND p.operation <> 'D' THEN
     differs := edited;
@@ -529,46 +539,67 @@ BEGIN
                    WHERE c = ANY (sync.on_update) AND (c = ANY (p.held) AND theirs -> c = 'null' OR NOT written AND c = ANY (sync.states) AND begins));
   IF p.operation = 'I' AND there AND p.state = 'sending' AND missing <> '{}'
      AND (written OR (refusal IS NULL AND NOT EXISTS (SELECT FROM unnest(differs) AS c WHERE c = ANY (edited) AND c <> ALL (missing)))) THEN
-    change := again || jsonb_build_object('operation', 'U', 'base', version, 'against', version, 'tries', 0, 'held', '{}'::text[], 'columns',
-      ARRAY(SELECT unnest(missing) UNION SELECT sync.partners ->> m FROM unnest(missing) AS m WHERE sync.partners ->> m = ANY (edited) ORDER BY 1));
+    next := dataverse_private.pending_to_send(p);
+    next.operation := 'U';
+    next.base := version;
+    next.against := version;
+    next.tries := 0;
+    next.held := '{}';
+    next.columns := ARRAY(
+      SELECT unnest(missing) UNION SELECT sync.partners ->> m FROM unnest(missing) AS m WHERE sync.partners ->> m = ANY (edited) ORDER BY 1);
     RETURN;
   END IF;
   IF written THEN
     IF p.held <> '{}' AND p.operation <> 'I' AND there THEN
-      change := file || jsonb_build_object('columns', p.held, 'kind', 'changed', 'error', NULL);
+      next := dataverse_private.pending_to_file(p, theirs, version, unseen);
+      next.kind := 'changed';
+      next.columns := p.held;
     END IF;
     RETURN;
   END IF;
   -- if the row exists, or has changed, this is recognized as such
   IF refusal IS NOT NULL AND NOT (refusal ->> 0 IN ('40001', '40003') OR (refusal ->> 0 = '23505' AND p.operation = 'I' AND there)) THEN
-    change := file || jsonb_build_object('columns', edited, 'kind', 'refused', 'sqlstate', refusal ->> 0, 'error', refusal ->> 1);
+    next := dataverse_private.pending_to_file(p, theirs, version, unseen);
+    next.kind := 'refused';
+    next.columns := edited;
+    next.sqlstate := refusal ->> 0;
+    next.error := refusal ->> 1;
     -- the reason why it was refused with its references
-    IF p.operation = 'I' AND NOT there AND EXISTS (SELECT FROM unnest(p.held) AS c WHERE c = ANY (sync.referring)) THEN
-      change := change || jsonb_build_object('sqlstate', p.sqlstate, 'error', p.error);
+    IF p.operation = 'I' AND NOT there AND p.held && sync.referring THEN
+      next.sqlstate := p.sqlstate;
+      next.error := p.error;
     END IF;
     -- the row was created, but could not get its state or its image
     IF p.operation = 'I' AND there THEN
-      change := change || jsonb_build_object('operation', 'U', 'base', version, 'against', version,
-                                             'columns', ARRAY(SELECT unnest(edited) INTERSECT SELECT unnest(differs) ORDER BY 1));
+      next.operation := 'U';
+      next.base := version;
+      next.against := version;
+      next.columns := ARRAY(SELECT unnest(edited) INTERSECT SELECT unnest(differs) ORDER BY 1);
     END IF;
     RETURN;
   END IF;
   -- filed, without news
   IF NOT unseen AND decision IS NULL THEN
-    change := jsonb_build_object('touched', false);
+    keeps := true;
     RETURN;
   END IF;
   IF p.state = 'filed' AND decision IS NOT NULL AND p.kind = 'refused' THEN
-    change := CASE decision WHEN 'local' THEN again || jsonb_build_object('tries', 0) ELSE '{}' END;
-    -- all differences are ours, whatever the name of the column is now, unless the row has
-    -- changed in Dataverse, which makes this a conflict
-    IF decision = 'local' AND uncopied AND p.sqlstate = '42703' THEN
-      change := change || jsonb_build_object('columns', ARRAY(SELECT d FROM unnest(differs) AS d WHERE d = ANY (sync.on_update)));
+    IF decision = 'local' THEN
+      next := dataverse_private.pending_to_send(p);
+      next.tries := 0;
+      -- all differences are ours, whatever the name of the column is now, unless the row has
+      -- changed in Dataverse, which makes this a conflict
+      IF uncopied AND p.sqlstate = '42703' THEN
+        next.columns := ARRAY(SELECT d FROM unnest(differs) AS d WHERE d = ANY (sync.on_update));
+      END IF;
     END IF;
     RETURN;
   END IF;
   IF p.state = 'filed' AND there AND uncopied AND p.sqlstate = '42703' THEN
-    change := file || jsonb_build_object('columns', edited, 'kind', p.kind, 'sqlstate', p.sqlstate, 'error', p.error);
+    next := dataverse_private.pending_to_file(p, theirs, version, unseen);
+    next.columns := edited;
+    next.sqlstate := p.sqlstate;
+    next.error := p.error;
     RETURN;
   END IF;
 
@@ -576,31 +607,39 @@ BEGIN
     IF NOT there THEN
       RETURN;
     ELSIF version = p.against AND p.state = 'sending' THEN
-      change := again;
+      next := dataverse_private.pending_to_send(p);
       RETURN;
     END IF;
     CASE coalesce(decision, sync.conflict)
       WHEN 'service' THEN NULL;
-      WHEN 'local' THEN change := again || jsonb_build_object('against', version);
-      ELSE change := file || jsonb_build_object('kind', 'deleted here', 'columns', '{}'::text[]);
+      WHEN 'local' THEN
+        next := dataverse_private.pending_to_send(p);
+        next.against := version;
+      ELSE
+        next := dataverse_private.pending_to_file(p, theirs, version, unseen);
+        next.kind := 'deleted here';
+        next.columns := '{}';
     END CASE;
     RETURN;
   END IF;
 
   IF NOT there THEN
     IF p.operation = 'I' THEN
-      change := again;
-      RETURN;
-    END IF;
-    IF dataverse_private.sync_policy(sync, decision, edited, 'skip') <> '{}' THEN
-      change := file || jsonb_build_object('kind', 'deleted there', 'columns', edited);
+      next := dataverse_private.pending_to_send(p);
+    ELSIF dataverse_private.sync_policy(sync, decision, edited, 'skip') <> '{}' THEN
+      next := dataverse_private.pending_to_file(p, theirs, version, unseen);
+      next.kind := 'deleted there';
+      next.columns := edited;
     ELSIF dataverse_private.sync_policy(sync, decision, edited, 'local') <> '{}' THEN
-      change := again || jsonb_build_object('operation', 'I', 'against', NULL, 'held', '{}'::text[]);
+      next := dataverse_private.pending_to_send(p);
+      next.operation := 'I';
+      next.against := NULL;
+      next.held := '{}';
     END IF;
     RETURN;
   END IF;
   IF p.operation = 'U' AND version = p.against AND p.state = 'sending' THEN
-    change := again;
+    next := dataverse_private.pending_to_send(p);
     RETURN;
   END IF;
   columns := ARRAY(
@@ -608,7 +647,8 @@ BEGIN
   IF columns = '{}' THEN
     -- to be filed as such
     IF uncopied AND decision IS DISTINCT FROM 'service' THEN
-      change := again || jsonb_build_object('against', version);
+      next := dataverse_private.pending_to_send(p);
+      next.against := version;
     END IF;
     RETURN;
   END IF;
@@ -626,13 +666,18 @@ BEGIN
   -- a row that is sent is read back as a whole
   part := service || CASE WHEN skip <> '{}' THEN ARRAY(
     SELECT d FROM unnest(differs) AS d WHERE d <> ALL (edited) AND coalesce(sync.partners ->> d <> ALL (edited), true)) ELSE '{}' END;
-  change := file || jsonb_build_object('kind', CASE p.operation WHEN 'I' THEN 'exists' ELSE 'changed' END, 'columns', skip);
+  next := p;
+  IF skip <> '{}' THEN
+    next := dataverse_private.pending_to_file(p, theirs, version, unseen);
+    next.kind := CASE p.operation WHEN 'I' THEN 'exists' ELSE 'changed' END;
+    next.columns := skip;
+  END IF;
   IF local <> '{}' THEN
-    change := CASE WHEN skip <> '{}' THEN change || jsonb_build_object('held', skip) ELSE '{}' END
-      || again || jsonb_build_object('operation', 'U', 'against', version, 'columns', local);
-    IF skip = '{}' THEN
-      change := change || jsonb_build_object('held', '{}'::text[]);
-    END IF;
+    next := dataverse_private.pending_to_send(next);
+    next.operation := 'U';
+    next.against := version;
+    next.columns := local;
+    next.held := skip;
   END IF;
 END
 $$;
@@ -671,8 +716,7 @@ BEGIN
   -- the user that may not read them is set aside now; another one may
   EXECUTE plan.read USING hidden;
   EXECUTE (plan.sync).absent USING hidden INTO hidden;
-  PERFORM dataverse_private.pending_set(copy, ARRAY(
-    SELECT jsonb_build_object('id', h, 'tries', 9, 'arrived', EXISTS (SELECT FROM unnest(sent) AS s WHERE s = h)) FROM unnest(hidden) AS h));
+  PERFORM dataverse_private.pending_hide(copy, hidden, sent);
   rows := ARRAY(SELECT r FROM unnest(rows) AS r WHERE NOT EXISTS (SELECT FROM unnest(hidden) AS h WHERE h = r.id));
 END
 $$;
@@ -696,13 +740,14 @@ DECLARE
   unclear dataverse_private.pending[];
   read record;
   judged record;
-  changes jsonb[] := '{}';
+  changes dataverse_private.pending[] := '{}';
   ids uuid[];
   kept uuid[] := '{}';
+  unchanged uuid[] := '{}';
   part_ids uuid[] := '{}';
   part_rows jsonb[] := '{}';
   parts text[] := '{}';
-  part_changes jsonb[] := '{}';
+  part_changes dataverse_private.pending[] := '{}';
   p dataverse_private.pending;
   dirty_ids uuid[] := '{}';
   dirty jsonb := '{}';
@@ -730,29 +775,29 @@ BEGIN
     FOR read IN EXECUTE (plan.sync).judge USING unclear LOOP
       p := read.pending;
       judged := dataverse_private.sync_judge(plan, p, read.theirs, read.version, read.differs, read.same, was_written ? p.id::text, refusals -> p.id::text);
-      IF judged.change = '{}' THEN
+      IF (judged.next).id IS NULL AND NOT judged.keeps THEN
         ids := ids || p.id;
         ignored := ignored + (p.operation = 'U' AND p.state = 'sending' AND EXISTS (
           SELECT FROM unnest(read.differs) AS d WHERE d = ANY (p.columns) AND d = ANY ((plan.sync).create_only)))::integer;
-      ELSE
-        kept := kept || p.id;
-        IF judged.part = '{}' THEN
-          changes := changes || (judged.change || jsonb_build_object('id', p.id));
-        ELSE
-          part_changes := part_changes || (judged.change || jsonb_build_object('id', p.id));
-        END IF;
-        -- each has whole rows, and appending copies the array
-        IF cardinality(changes) >= 64 THEN
-          PERFORM dataverse_private.pending_set(copy, changes);
-          changes := '{}';
-        END IF;
-        refused := refused + (refusals ? p.id::text AND judged.change ->> 'kind' = 'refused')::integer;
-        IF judged.part <> '{}' THEN
-          part_ids := part_ids || p.id;
-          part_rows := part_rows || read.theirs;
-          parts := parts || judged.part::text;
-        END IF;
+        CONTINUE;
       END IF;
+      kept := kept || p.id;
+      IF judged.keeps THEN
+        unchanged := unchanged || p.id;
+      ELSIF judged.part = '{}' THEN
+        changes := changes || judged.next;
+      ELSE
+        part_changes := part_changes || judged.next;
+        part_ids := part_ids || p.id;
+        part_rows := part_rows || read.theirs;
+        parts := parts || judged.part::text;
+      END IF;
+      -- each has whole rows, and appending copies the array
+      IF cardinality(changes) >= 64 THEN
+        PERFORM dataverse_private.pending_set(copy, changes);
+        changes := '{}';
+      END IF;
+      refused := refused + (refusals ? p.id::text AND coalesce((judged.next).state = 'filed' AND (judged.next).kind = 'refused', false))::integer;
     END LOOP;
     PERFORM dataverse_private.page_leave_out(kept);
   END IF;
@@ -764,13 +809,15 @@ BEGIN
     IF dirty_ids <> '{}' THEN
       FOR read IN EXECUTE (plan.sync).judge
         USING ARRAY(SELECT jsonb_populate_record(r, '{"was": {}}') FROM unnest(rows) AS r JOIN unnest(dirty_ids) AS d ON d = r.id) LOOP
-        p := read.pending;
-        changes := changes || jsonb_build_object(
-          'id', p.id, 'state', 'taken', 'columns', '{}'::text[], 'held', '{}'::text[], 'image', NULL, 'decision', NULL,
-          'base', CASE WHEN read.version IS NOT NULL AND p.operation <> 'D' AND NOT EXISTS (
-                         SELECT FROM unnest(read.differs) AS d
-                         WHERE (dirty -> p.id::text ->> 'whole')::boolean OR dirty -> p.id::text -> 'columns' ? d)
-                       THEN read.version ELSE p.base END);
+        p := dataverse_private.pending_to_take(read.pending);
+        p.columns := '{}';
+        p.held := '{}';
+        IF read.version IS NOT NULL AND p.operation <> 'D' AND NOT EXISTS (
+          SELECT FROM unnest(read.differs) AS d WHERE (dirty -> p.id::text ->> 'whole')::boolean OR dirty -> p.id::text -> 'columns' ? d)
+        THEN
+          p.base := read.version;
+        END IF;
+        changes := changes || p;
       END LOOP;
     END IF;
     PERFORM dataverse_private.pending_drop(copy, ARRAY(
@@ -779,11 +826,14 @@ BEGIN
   IF part_ids <> '{}' THEN
     -- rows with later local changes are examined again as a whole
     dirty_ids := dataverse_private.sync_land_part(copy, plan, path, part_ids, part_rows, parts);
-    changes := changes || ARRAY(SELECT c FROM unnest(part_changes) AS c WHERE (c ->> 'id')::uuid <> ALL (dirty_ids))
-      || ARRAY(SELECT jsonb_build_object('id', d, 'state', 'taken', 'image', NULL, 'decision', NULL) FROM unnest(dirty_ids) AS d);
+    changes := changes || ARRAY(SELECT c FROM unnest(part_changes) AS c WHERE c.id <> ALL (dirty_ids))
+      || ARRAY(SELECT dataverse_private.pending_to_take(r) FROM unnest(rows) AS r WHERE r.id = ANY (dirty_ids));
   END IF;
   IF changes <> '{}' THEN
     PERFORM dataverse_private.pending_set(copy, changes);
+  END IF;
+  IF unchanged <> '{}' THEN
+    PERFORM dataverse_private.pending_keep(copy, unchanged, false);
   END IF;
 END
 $$;
@@ -855,7 +905,6 @@ DECLARE
   rows dataverse_private.pending[] := dataverse_private.pending_next(copy, '{sending}', chunk);
   ids uuid[];
   dirty uuid[];
-  changes jsonb[];
   outcome record;
   settled record;
   staged record;
@@ -898,7 +947,7 @@ BEGIN
     rows := dataverse_private.sync_images(plan, ARRAY(SELECT r FROM unnest(rows) AS r WHERE r.id <> ALL (dirty)));
     PERFORM dataverse_private.sync_settle(copy, plan, path, rows, '{}', '{}');
     -- rows that have just been changed again are taken by the next run
-    PERFORM dataverse_private.pending_set(copy, ARRAY(SELECT jsonb_build_object('id', d, 'touched', false, 'decision', NULL) FROM unnest(dirty) AS d));
+    PERFORM dataverse_private.pending_keep(copy, dirty, true);
     RETURN;
   END IF;
 

@@ -378,7 +378,7 @@ my $mine_id = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target =
 my $row = $crm->sql('SELECT row_id FROM dataverse.conflicts');
 $session->query('BEGIN');
 $session->query("SELECT dataverse.resolve($conflict, 'local')");
-$waiting->start(qq{SELECT dataverse_private.pending_set($mine_id, ARRAY['{"id": "$row", "touched": false}'::jsonb])});
+$waiting->start(qq{SELECT dataverse_private.pending_keep($mine_id, '{$row}', false)});
 $node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM pg_locks WHERE NOT granted}) or die;
 $session->query('COMMIT');
 $waiting->finish;

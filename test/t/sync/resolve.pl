@@ -68,7 +68,7 @@ my $run = Session->new($node);
 my $user = Session->new($node);
 $run->query('BEGIN');
 # as a run does that finds other values in Dataverse
-$run->query(q{SELECT dataverse_private.pending_set(p.copy, ARRAY[jsonb_build_object('id', p.id, 'theirs', p.theirs || '{"name": "newer 1"}')])
+$run->query(q{SELECT dataverse_private.pending_set(p.copy, ARRAY[jsonb_populate_record(p, jsonb_build_object('theirs', p.theirs || '{"name": "newer 1"}'))])
 	FROM dataverse_private.pending AS p WHERE p.theirs ->> 'name' = 'news 1'});
 $crm->sql($other);
 is($crm->sql(q{SELECT target FROM dataverse.conflicts ORDER BY id DESC LIMIT 1}), 'public.contact', 'another table has a greater id');
