@@ -24,4 +24,7 @@ typedef struct dv_caller
 extern dv_caller dv_owner_begin(Oid relid);
 extern void dv_owner_end(const dv_caller *caller);
 
+/* Returns true between these calls. */
+extern bool dv_owner_is_acting(void);
+
 #endif							/* DV_OWNER_H */
