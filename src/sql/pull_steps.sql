@@ -314,8 +314,9 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pull_hidden(dataverse_private.copy_plan, uuid[], bigint) IS
   'rows that may exist in Dataverse, but are not found by any query; for dataverse.pull() and sync()';
 
-CREATE FUNCTION dataverse_private.pull_warn_hidden(run bigint, plan dataverse_private.copy_plan, hidden bigint)
-RETURNS void
+-- Returns the message, for the record of the run.
+CREATE FUNCTION dataverse_private.pull_warn_hidden(plan dataverse_private.copy_plan, hidden bigint)
+RETURNS text
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -323,15 +324,15 @@ DECLARE
   message CONSTANT text := format('application users of server "%s" cannot read some rows of %s that exist in Dataverse: %s',
                                   plan.server, plan.target, hidden);
 BEGIN
-  PERFORM dataverse_private.run_note(run, '01000', message);
   RAISE WARNING USING
     errcode = '01000', message = message,
     detail = 'The local rows are left unchanged, and their values in Dataverse are not known.',
     hint = 'Give each application user of the user mapping a security role that may read all rows of the table ("Organization").';
+  RETURN message;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_warn_hidden(bigint, dataverse_private.copy_plan, bigint) IS
+COMMENT ON FUNCTION dataverse_private.pull_warn_hidden(dataverse_private.copy_plan, bigint) IS
   'warns about rows that cannot be read; for dataverse.pull() and sync()';
 
 -- What became of the rows that a comparison has not found.  Pages may skip a row, so
@@ -419,36 +420,37 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pull_compare(dataverse_private.copies, dataverse_private.copy_plan, text, uuid[], uuid[]) IS
   'compares a copy with the ids and versions of all rows; for dataverse.pull()';
 
--- Merges some of the rows that differ, or returns false if none are left.
-CREATE FUNCTION dataverse_private.pull_settle(run bigint, copy bigint, plan dataverse_private.copy_plan, path text)
-RETURNS boolean
+-- Merges some of the rows that differ, or returns null if none are left.
+CREATE FUNCTION dataverse_private.pull_settle(copy bigint, plan dataverse_private.copy_plan, path text)
+RETURNS dataverse_private.run_counts
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 AS $$
 DECLARE
   batch uuid[] := ARRAY(SELECT i.id FROM dataverse_private.copy_ids_of(copy, 1000) AS i);
+  counts dataverse_private.run_counts;
 BEGIN
   IF batch = '{}' THEN
-    RETURN false;
+    RETURN NULL;
   END IF;
   PERFORM dataverse_private.page_start(plan.foreign_table);
   EXECUTE plan.read USING batch;
-  PERFORM dataverse_private.run_add(run, 'settle', (dataverse_private.pull_merge(copy, plan, path, 'settle')).counts);
+  counts := (dataverse_private.pull_merge(copy, plan, path, 'settle')).counts;
   PERFORM dataverse_private.copy_drop_ids(copy, batch);
-  RETURN true;
+  RETURN counts;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_settle(bigint, bigint, dataverse_private.copy_plan, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_settle(bigint, dataverse_private.copy_plan, text) IS
   'reads some of the rows that differed in a comparison; for dataverse.pull()';
 
 -- Retries some of the refused rows.  A round visits all of them, once forwards and
 -- once backwards, so that chains of references are resolved in either direction.
 -- Returns where the next step continues, or NULL if the last round has accepted
 -- none.
-CREATE FUNCTION dataverse_private.pull_retry(run bigint, copy bigint, plan dataverse_private.copy_plan, path text, "at" dataverse_private.retry_position)
-RETURNS dataverse_private.retry_position
+CREATE FUNCTION dataverse_private.pull_retry(
+  copy bigint, plan dataverse_private.copy_plan, path text, INOUT "at" dataverse_private.retry_position, OUT counts dataverse_private.run_counts)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
@@ -463,13 +465,11 @@ DECLARE
 BEGIN
   PERFORM dataverse_private.pull_guard(plan.named);
   PERFORM dataverse_private.pull_check_source(plan);
-  IF state.refused = 0 THEN
-    RETURN NULL;
+  IF state.refused = 0 OR at.position IS NULL AND at.before = state.refused THEN
+    at := NULL;
+    RETURN;
   END IF;
   IF at.position IS NULL THEN
-    IF at.before = state.refused THEN
-      RETURN NULL;
-    END IF;
     at.before := state.refused;
     at.backwards := coalesce(NOT at.backwards, false);
     at.dangling := true;
@@ -481,21 +481,20 @@ BEGIN
   IF batch IS NULL THEN
     at.position := CASE WHEN at.dangling THEN CASE WHEN at.backwards THEN highest ELSE 0 END END;
     at.dangling := false;
-    RETURN at;
+    RETURN;
   END IF;
   PERFORM dataverse_private.page_start(plan.foreign_table);
   -- a row that no longer exists must not be kept; the service tells whether it does
   EXECUTE plan.read USING ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
   PERFORM dataverse_private.page_delete(deletions);
-  PERFORM dataverse_private.run_add(run, 'retry', (dataverse_private.pull_merge(copy, plan, path, 'retry')).counts);
+  counts := (dataverse_private.pull_merge(copy, plan, path, 'retry')).counts;
   EXECUTE plan.page_ids INTO deletions;
   PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d));
   at.position := last;
-  RETURN at;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_retry(bigint, bigint, dataverse_private.copy_plan, text, dataverse_private.retry_position) IS
+COMMENT ON FUNCTION dataverse_private.pull_retry(bigint, dataverse_private.copy_plan, text, dataverse_private.retry_position) IS
   'retries some of the rows that a copy has refused; for dataverse.pull()';
 
 -- Returns a hint how to make the table accept the row.
@@ -520,15 +519,13 @@ COMMENT ON FUNCTION dataverse_private.pull_refusal_hint(text, boolean) IS
 -- Reports the rows that were refused: not at all, by a WARNING once they are
 -- filed, or by an error.
 CREATE FUNCTION dataverse_private.pull_finish(
-  run bigint, copy bigint, plan dataverse_private.copy_plan, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text)
-RETURNS record
+  copy bigint, plan dataverse_private.copy_plan, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text, OUT counts dataverse_private.run_counts)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   state dataverse_private.copies := dataverse_private.copy_get(copy);
   refused CONSTANT bigint := state.refused;
-  counts dataverse_private.run_counts;
   row dataverse_private.copy_refused;
 BEGIN
   IF NOT state.filled THEN
@@ -539,7 +536,6 @@ BEGIN
     RETURN;
   END IF;
   counts.rejected := refused;
-  PERFORM dataverse_private.run_add(run, 'retry', counts);
   IF plan.on_error = 'continue' THEN
     PERFORM dataverse_private.copy_file(copy, plan.server);
     RAISE WARNING USING
@@ -561,7 +557,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_finish(bigint, bigint, dataverse_private.copy_plan) IS
+COMMENT ON FUNCTION dataverse_private.pull_finish(bigint, dataverse_private.copy_plan) IS
   'files the rows that were refused in a run, or returns the error; for dataverse.pull()';
 
 -- Returns the statements that grant missing privileges to the caller, change local
@@ -692,14 +688,15 @@ COMMENT ON FUNCTION dataverse_private.pull_token_version(text) IS
   'the version contained in a token of change tracking, if any; for dataverse.pull()';
 
 -- One step of a run, which is then committed: a page, a comparison, or a batch of
--- rows that differ.  Returns false when the copy is in step.
+-- rows that differ.  There is no more to read when the copy is in step.  "remark" is
+-- for the record of the run.
 --
 -- The token of a first read may refer to its beginning or to its end.  Therefore
 -- rows that a first read may have missed are found by comparing ids and versions
 -- after it, unless the number in the token is not greater than the greatest
 -- version before it: then the token refers to the beginning.
-CREATE FUNCTION dataverse_private.pull_step(run bigint, copy bigint, plan dataverse_private.copy_plan, path text)
-RETURNS boolean
+CREATE FUNCTION dataverse_private.pull_step(
+  copy bigint, plan dataverse_private.copy_plan, path text, OUT more boolean, OUT counts dataverse_private.run_counts, OUT remark text)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
@@ -716,7 +713,6 @@ DECLARE
   drifted record;
   compared record;
   merged record;
-  counts dataverse_private.run_counts;
   digest bigint;
   top bigint;
   noted bigint;
@@ -728,31 +724,33 @@ DECLARE
   anew boolean := false;
   redefined boolean := false;
   went_back boolean;
-  more boolean := true;
 BEGIN
+  more := true;
   PERFORM dataverse_private.pull_guard(plan.named);
   PERFORM dataverse_private.pull_check_source(plan);
   IF NOT state.storage <@ storage THEN
     PERFORM dataverse_private.end_pages();
     PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
     PERFORM dataverse_private.copy_put(dataverse_private.pull_emptied(state, plan, storage));
-    RETURN true;
+    RETURN;
   END IF;
   IF state.phase = 'settle' THEN
-    IF dataverse_private.pull_settle(run, copy, plan, path) THEN
-      RETURN true;
+    counts := dataverse_private.pull_settle(copy, plan, path);
+    IF counts.rows_read IS NOT NULL THEN
+      RETURN;
     END IF;
     IF state.again THEN
       state := dataverse_private.copy_to_compare(state, no_versions);
       state.again := false;
       PERFORM dataverse_private.copy_put(state);
-      RETURN true;
+      RETURN;
     END IF;
     state.phase := 'current';
     state.compared_at := clock_timestamp();
     PERFORM dataverse_private.copy_put(state);
     -- without change tracking, the comparison was the last step
-    RETURN state.tracked;
+    more := state.tracked;
+    RETURN;
   END IF;
 
   -- files of new partitions are noted at the end, when the table is locked
@@ -803,7 +801,7 @@ BEGIN
       state := dataverse_private.copy_without_token(dataverse_private.copy_to_compare(state, no_versions));
       state.again := true;
       PERFORM dataverse_private.copy_put(state);
-      RETURN true;
+      RETURN;
     -- the table is no longer tracked, or not for us, whatever its definition says
     WHEN SQLSTATE 'DV002' THEN
       PERFORM dataverse_private.end_pages();
@@ -813,7 +811,7 @@ BEGIN
       state.tracking_refused := true;
       state.again := false;
       PERFORM dataverse_private.copy_put(state);
-      RETURN true;
+      RETURN;
   END;
 
   -- if the pages of changes do not say so, the definition does, after they have been read
@@ -848,7 +846,7 @@ BEGIN
     state := drifted.state;
     IF drifted.drifted THEN
       PERFORM dataverse_private.copy_put(state);
-      RETURN true;
+      RETURN;
     END IF;
   END IF;
   IF state.phase = 'compare' THEN
@@ -860,12 +858,11 @@ BEGIN
     digest := merged.digest;
   END IF;
   counts.rows_compared := CASE state.phase WHEN 'compare' THEN page.upserts END;
-  PERFORM dataverse_private.run_add(run, state.phase, counts);
   state.ids := CASE state.phase WHEN 'backfill' THEN state.ids # digest ELSE state.ids + coalesce(noted, 0) END;
   state.link := page.link;
   IF page.link IS NOT NULL THEN
     PERFORM dataverse_private.copy_put(state);
-    RETURN true;
+    RETURN;
   END IF;
 
   IF (tracks OR (state.phase = 'current' AND state.tracked)) AND page.token IS NULL THEN
@@ -898,11 +895,11 @@ BEGIN
         PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
       ELSE
         IF missing.hidden <> '{}' THEN
-          PERFORM dataverse_private.pull_warn_hidden(run, plan, cardinality(missing.hidden));
+          remark := dataverse_private.pull_warn_hidden(plan, cardinality(missing.hidden));
         END IF;
         compared := dataverse_private.pull_compare(state, plan, path, missing.gone, missing.skipped);
         state := compared.state;
-        PERFORM dataverse_private.run_add(run, 'compare', compared.counts);
+        counts.deleted := coalesce(counts.deleted, 0) + (compared.counts).deleted;
         state.phase := 'settle';
       END IF;
       state.ids := 0;
@@ -914,9 +911,8 @@ BEGIN
       END IF;
   END CASE;
   PERFORM dataverse_private.copy_put(state);
-  RETURN more;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_step(bigint, bigint, dataverse_private.copy_plan, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_step(bigint, dataverse_private.copy_plan, text) IS
   'takes one step of a run, which dataverse.pull() then commits';

@@ -119,7 +119,7 @@ CREATE TYPE dataverse_private.retry_position AS (
 COMMENT ON TYPE dataverse_private.retry_position IS
   'where the next step of dataverse_private.pull_retry() continues';
 
--- What a step adds to the counts of its run (dataverse_private.run_log); null is none.
+-- What a step adds to the counts of its run: dv_run_counts (src/sync/state.h).  Null stands for 0.
 CREATE TYPE dataverse_private.run_counts AS (
   rows_read bigint,
   rows_compared bigint,
@@ -128,8 +128,10 @@ CREATE TYPE dataverse_private.run_counts AS (
   unchanged bigint,
   deleted bigint,
   sent bigint,
-  rejected bigint
+  missing bigint,
+  rejected bigint,
+  conflicts bigint
 );
 
 COMMENT ON TYPE dataverse_private.run_counts IS
-  'the rows that a step of a run has handled; for dataverse_private.run_add()';
+  'the rows that a step of a run has handled';

@@ -24,30 +24,6 @@ AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
 COMMENT ON FUNCTION dataverse_private.copy_lock_key(bigint) IS
   'the second key of the lock of a copy or a push';
 
--- The run of a forgotten copy does not exist any more, and cannot be changed.  Those of
--- pushes are changed by src/sync/state.c.
-CREATE FUNCTION dataverse_private.run_check(run bigint, caller oid)
-RETURNS void
-LANGUAGE plpgsql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  found_run dataverse_private.run_log;
-BEGIN
-  SELECT r.* INTO found_run FROM dataverse_private.run_log AS r WHERE r.id = run;
-  IF found_run.copy IS NOT NULL THEN
-    PERFORM dataverse_private.copy_check(found_run.copy, caller);
-  ELSIF found_run.id IS NOT NULL THEN
-    RAISE EXCEPTION USING errcode = 'insufficient_privilege', message = format('permission denied for run %s', run);
-  END IF;
-END
-$$;
-
-COMMENT ON FUNCTION dataverse_private.run_check(bigint, oid) IS
-  'raises an error for runs of other roles; for functions of state';
-
-REVOKE ALL ON FUNCTION dataverse_private.run_check(bigint, oid) FROM PUBLIC;
-
 CREATE FUNCTION dataverse_private.run_count(n bigint, noun text)
 RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -56,49 +32,6 @@ AS $$ SELECT $1 || ' ' || $2 || CASE $1 WHEN 1 THEN '' ELSE 's' END $$;
 
 COMMENT ON FUNCTION dataverse_private.run_count(bigint, text) IS
   'a number of things, as in "1 row"; for messages about runs';
-
-CREATE FUNCTION dataverse_private.run_requests(restart boolean, OUT requests bigint, OUT throttles bigint, OUT waited bigint)
-RETURNS record
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-AS 'MODULE_PATHNAME', 'dataverse_run_requests';
-
-COMMENT ON FUNCTION dataverse_private.run_requests(boolean) IS
-  'counts of this session''s requests since the last call with true; for dataverse.pull() and sync()';
-
-REVOKE ALL ON FUNCTION dataverse_private.run_requests(boolean) FROM PUBLIC;
-
-CREATE FUNCTION dataverse_private.run_add(run bigint, phase text, counts dataverse_private.run_counts)
-RETURNS void
-LANGUAGE dataverse_state VOLATILE STRICT
-AS $$
-BEGIN
-  UPDATE dataverse_private.run_log AS r
-  SET phase = run_add.phase,
-      rows_read = r.rows_read + coalesce(counts.rows_read, 0), rows_compared = r.rows_compared + coalesce(counts.rows_compared, 0),
-      inserted = r.inserted + coalesce(counts.inserted, 0), updated = r.updated + coalesce(counts.updated, 0),
-      unchanged = r.unchanged + coalesce(counts.unchanged, 0), deleted = r.deleted + coalesce(counts.deleted, 0),
-      sent = r.sent + coalesce(counts.sent, 0), rejected = r.rejected + coalesce(counts.rejected, 0),
-      requests = q.requests, throttles = q.throttles, time_waited = make_interval(secs => q.waited / 1e6)
-  FROM dataverse_private.run_requests(false) AS q
-  WHERE r.id = run AND r.status = 'running';
-END
-$$;
-
-COMMENT ON FUNCTION dataverse_private.run_add(bigint, text, dataverse_private.run_counts) IS
-  'adds to the counts of a run; for dataverse.pull() and sync()';
-
--- Adds a remark to a run, which may still succeed.
-CREATE FUNCTION dataverse_private.run_note(run bigint, sqlstate text, error text)
-RETURNS void
-LANGUAGE dataverse_state VOLATILE STRICT
-AS $$
-BEGIN
-  UPDATE dataverse_private.run_log AS r SET sqlstate = run_note.sqlstate, error = run_note.error WHERE r.id = run AND r.status = 'running';
-END
-$$;
-
-COMMENT ON FUNCTION dataverse_private.run_note(bigint, text, text) IS
-  'records the error that the end of a run will show, unless it fails with another one; for dataverse.pull() and sync()';
 
 -- Row security is not used, so that pg_dump can read the tables; see dataverse.rejects.
 CREATE VIEW dataverse.runs WITH (security_barrier) AS

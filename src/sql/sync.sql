@@ -1,7 +1,7 @@
 -- When all rows that can be sent have been sent, retries rows that were refused
 -- because of others, if others have been accepted since, or else once without their
 -- references; likewise rows of a chain that is not resolved after some rounds.
-CREATE FUNCTION dataverse_private.sync_again(run bigint, copy bigint, plan dataverse_private.copy_plan, progress boolean, INOUT loosened boolean, INOUT rounds integer, OUT any_rows boolean)
+CREATE FUNCTION dataverse_private.sync_again(run bigint, copy bigint, plan dataverse_private.copy_plan, progress boolean, INOUT loosened boolean, INOUT rounds integer, OUT retried bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -9,9 +9,8 @@ DECLARE
   most CONSTANT integer := 5;
   few CONSTANT integer := 100;
   since timestamptz := (SELECT r.started_at FROM dataverse.runs AS r WHERE r.id = run);
-  n bigint := 0;
-  counts dataverse_private.run_counts;
 BEGIN
+  retried := 0;
   IF progress THEN
     loosened := false;
     rounds := rounds + 1;
@@ -22,19 +21,15 @@ BEGIN
     since := 'infinity';
   END IF;
   IF progress AND rounds <= most THEN
-    n := dataverse_private.pending_retry(copy, since);
+    retried := dataverse_private.pending_retry(copy, since);
   END IF;
-  IF n = 0 AND NOT loosened THEN
-    n := dataverse_private.pending_loosen(copy, plan.sync);
+  IF retried = 0 AND NOT loosened THEN
+    retried := dataverse_private.pending_loosen(copy, plan.sync);
     loosened := true;
   END IF;
-  IF n = 0 AND progress THEN
-    n := dataverse_private.pending_retry(copy, since);
+  IF retried = 0 AND progress THEN
+    retried := dataverse_private.pending_retry(copy, since);
   END IF;
-  -- they were counted when they were refused
-  counts.rejected := -n;
-  PERFORM dataverse_private.run_add(run, 'send', counts);
-  any_rows := n > 0;
 END
 $$;
 

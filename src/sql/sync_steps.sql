@@ -887,7 +887,7 @@ COMMENT ON FUNCTION dataverse_private.sync_images(dataverse_private.copy_plan, d
 -- One step of sending, which is then committed.  "next" is "send" if rows are
 -- noted to be sent in the next step, "more", or "done".
 CREATE FUNCTION dataverse_private.sync_step(
-  run bigint, copy bigint, plan dataverse_private.copy_plan, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
+  copy bigint, plan dataverse_private.copy_plan, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
@@ -908,7 +908,6 @@ DECLARE
   outcome record;
   settled record;
   staged record;
-  counts dataverse_private.run_counts;
 BEGIN
   PERFORM dataverse_private.pull_check_source(plan);
   sent := 0;
@@ -927,9 +926,6 @@ BEGIN
     END IF;
     refused := settled.refused;
     unwritable := settled.ignored;
-    counts.sent := sent;
-    counts.rejected := refused;
-    PERFORM dataverse_private.run_add(run, 'send', counts);
     RETURN;
   END IF;
 
@@ -954,11 +950,9 @@ BEGIN
   staged := dataverse_private.sync_stage(copy, plan);
   unwritable := staged.unwritable;
   refused := staged.refused;
-  counts.rejected := refused;
-  PERFORM dataverse_private.run_add(run, 'send', counts);
   next := CASE WHEN staged.staged > 0 THEN 'send' WHEN staged.chosen > 0 THEN 'more' ELSE 'done' END;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_step(bigint, bigint, dataverse_private.copy_plan, text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.sync_step(bigint, dataverse_private.copy_plan, text, boolean) IS
   'takes one step of sending, which dataverse.sync() then commits';

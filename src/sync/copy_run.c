@@ -250,6 +250,25 @@ is_hopeless(const dv_copy_run *c)
 	return dv_spi_result_bool(1);
 }
 
+void
+dv_copy_count(dv_run *run)
+{
+	dv_run_counts *n = &run->counts;
+	const struct
+	{
+		const char *name;
+		int64	   *count;
+	}			counts[] = {
+		{"rows_read", &n->rows_read}, {"rows_compared", &n->rows_compared}, {"inserted", &n->inserted},
+		{"updated", &n->updated}, {"unchanged", &n->unchanged}, {"deleted", &n->deleted}, {"sent", &n->sent},
+		{"missing", &n->missing}, {"rejected", &n->rejected}, {"conflicts", &n->conflicts}
+	};
+	int			i;
+
+	for (i = 0; i < (int) lengthof(counts); i++)
+		*counts[i].count += dv_spi_result_count(counts[i].name);
+}
+
 dv_outcome
 dv_copy_read(dv_run *run)
 {
@@ -258,9 +277,11 @@ dv_copy_read(dv_run *run)
 	bool		resumes = c->resumes;
 	bool		hopeless;
 
-	dv_spi_call("SELECT dataverse_private.pull_step($1, $2, $3, $4)",
-				dv_spi_of_int8(run->id), dv_spi_of_int8(c->copy), c->plan, dv_spi_of_text(c->path));
+	dv_spi_call("SELECT s.more, s.remark, (s.counts).* FROM dataverse_private.pull_step($1, $2, $3) AS s",
+				dv_spi_of_int8(c->copy), c->plan, dv_spi_of_text(c->path));
 	more = dv_spi_result_bool(1);
+	dv_copy_count(run);
+	dv_state_run_note(run->id, dv_spi_result_text(2));
 	hopeless = is_hopeless(c);
 	c->resumes = resumes && more;
 	c->more = more || resumes;
@@ -273,7 +294,7 @@ dv_copy_retry(dv_run *run)
 {
 	dv_copy_run *c = (dv_copy_run *) run;
 	dv_spi_value values[] = {
-		dv_spi_of_int8(run->id), dv_spi_of_int8(c->copy), c->plan, dv_spi_of_text(c->path), c->retry
+		dv_spi_of_int8(c->copy), c->plan, dv_spi_of_text(c->path), c->retry
 	};
 	const char *phase = run->phase;
 	dv_spi_value retry;
@@ -281,9 +302,10 @@ dv_copy_retry(dv_run *run)
 
 	run->phase = "retry";
 	if (c->retry.isnull)
-		dv_spi_execute("SELECT dataverse_private.pull_retry($1, $2, $3, $4, NULL)", 4, values);
+		dv_spi_execute("SELECT r.at, (r.counts).* FROM dataverse_private.pull_retry($1, $2, $3, NULL) AS r", 3, values);
 	else
-		dv_spi_execute("SELECT dataverse_private.pull_retry($1, $2, $3, $4, $5)", 5, values);
+		dv_spi_execute("SELECT r.at, (r.counts).* FROM dataverse_private.pull_retry($1, $2, $3, $4) AS r", 4, values);
+	dv_copy_count(run);
 	retry = dv_spi_result(1);
 	retry = dv_spi_copy(&retry, run->context);
 	if (retry.isnull)
@@ -303,8 +325,9 @@ dv_copy_finish(dv_run *run)
 	dv_copy_run *c = (dv_copy_run *) run;
 	char	   *sqlstate;
 
-	dv_spi_call("SELECT f.sqlstate, f.message, f.detail, f.hint FROM dataverse_private.pull_finish($1, $2, $3) AS f",
-				dv_spi_of_int8(run->id), dv_spi_of_int8(c->copy), c->plan);
+	dv_spi_call("SELECT f.sqlstate, f.message, f.detail, f.hint, (f.counts).* FROM dataverse_private.pull_finish($1, $2) AS f",
+				dv_spi_of_int8(c->copy), c->plan);
+	dv_copy_count(run);
 	sqlstate = dv_spi_result_text(1);
 	if (sqlstate != NULL)
 		dv_run_fail(run, sqlstate, dv_spi_result_text(2), dv_spi_result_text(3), dv_spi_result_text(4));

@@ -65,6 +65,9 @@ extern dv_outcome dv_copy_read(dv_run *run);	/* its phase is that of the copy */
 extern dv_outcome dv_copy_retry(dv_run *run);	/* DV_STEP_LEAVE: too many rows are refused */
 extern dv_outcome dv_copy_finish(dv_run *run);
 
+/* Adds to the counts of the step what the last statement has returned in columns of this name. */
+extern void dv_copy_count(dv_run *run);
+
 /* Functions of a kind of run. */
 extern const char *dv_copy_phase(dv_run *run);
 extern void dv_copy_stop(dv_run *run);

@@ -14,13 +14,10 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "access/xact.h"
 #include "executor/spi.h"
-#include "funcapi.h"
 #include "nodes/parsenodes.h"
 #include "tcop/pquery.h"
-#include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/resowner.h"
@@ -29,8 +26,6 @@
 #include "compat.h"
 #include "sync/run.h"
 #include "sync/run_lock.h"
-
-DV_FUNCTION(dataverse_run_requests);
 
 /*
  * Transactions
@@ -329,20 +324,4 @@ dv_run_effort(bool restart)
 	effort.throttles -= before.throttles;
 	effort.waited -= before.waited;
 	return effort;
-}
-
-/* run_requests(restart): the same in SQL */
-Datum
-dataverse_run_requests(PG_FUNCTION_ARGS)
-{
-	dv_call_totals effort = dv_run_effort(PG_GETARG_BOOL(0));
-	TupleDesc	tupdesc;
-	Datum		values[3] = {
-		Int64GetDatum(effort.requests), Int64GetDatum(effort.throttles), Int64GetDatum(effort.waited)
-	};
-	bool		nulls[3] = {0};
-
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }

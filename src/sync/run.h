@@ -51,7 +51,10 @@ typedef struct dv_run_kind
 	/* Called before a run ends, in the subtransaction of its last step, or after an error. */
 	void		(*stop) (dv_run *run);
 
-	/* Called once the failure of a run is recorded, to complete the error (run->error) for the user. */
+	/*
+	 * Called once the failure of a run is recorded, to complete the error (run->error) for the
+	 * user.
+	 */
 	void		(*explain) (dv_run *run);
 } dv_run_kind;
 

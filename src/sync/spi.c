@@ -134,6 +134,18 @@ dv_spi_result_int8(int column)
 	return DatumGetInt64(value_of_type(column, INT8OID));
 }
 
+int64
+dv_spi_result_count(const char *column)
+{
+	int			i;
+
+	(void) only_row();
+	i = SPI_fnumber(SPI_tuptable->tupdesc, column);
+	if (i <= 0)
+		elog(ERROR, "a result has no column \"%s\"", column);
+	return dv_spi_result(i).isnull ? 0 : dv_spi_result_int8(i);
+}
+
 bool
 dv_spi_result_bool(int column)
 {

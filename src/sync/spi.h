@@ -39,6 +39,7 @@ extern void dv_spi_execute(const char *sql, int n, const dv_spi_value *values);
 extern dv_spi_value dv_spi_result(int column);
 extern int64 dv_spi_result_int8(int column);
 extern bool dv_spi_result_bool(int column);
+extern int64 dv_spi_result_count(const char *column);	/* by its name; null: 0 */
 extern char *dv_spi_result_text(int column);	/* of any type; NULL: null */
 
 #endif							/* DV_SPI_H */

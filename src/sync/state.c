@@ -169,7 +169,11 @@ static statement add_to_run = {
 	INT8OID, INT8OID, INT8OID, INT8OID}
 };
 
-/* a run that succeeds may have an error, which was noted */
+static statement note_in_run = {
+	.sql = "UPDATE dataverse_private.run_log AS r SET sqlstate = '01000', error = $2 WHERE r.id = $1 AND r.status = 'running'",
+	.nargs = 2, .types = {INT8OID, TEXTOID}
+};
+
 static statement end_run = {
 	.sql = "WITH n AS ("
 	"UPDATE dataverse_private.run_log AS r SET status = CASE WHEN $2 IS NULL THEN 'succeeded' ELSE 'failed' END,"
@@ -206,25 +210,9 @@ static statement find_waiting = {
 	.nargs = 3, .types = {OIDOID, OIDARRAYOID, TEXTOID}
 };
 
-/* what the first parameter of a function of state identifies */
-static struct
-{
-	const char *name;
-	statement	check;
-}			identities[] = {
-
-	{
-		"copy", {
-			.sql = "SELECT dataverse_private.copy_check($1, $2)",
-			.nargs = 2, .types = {INT8OID, OIDOID}
-		}
-	},
-	{
-		"run", {
-			.sql = "SELECT dataverse_private.run_check($1, $2)",
-			.nargs = 2, .types = {INT8OID, OIDOID}
-		}
-	}
+static statement check_copy = {
+	.sql = "SELECT dataverse_private.copy_check($1, $2)",
+	.nargs = 2, .types = {INT8OID, OIDOID}
 };
 
 typedef struct row
@@ -242,7 +230,7 @@ typedef struct row
 static dv_caller
 begin(void)
 {
-	if (InSecurityRestrictedOperation())
+	if (InSecurityRestrictedOperation() || dv_owner_is_acting())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
 				 errmsg("cannot use copies of dataverse_fdw within security-restricted operation"),
@@ -535,6 +523,15 @@ dv_state_run_add(int64 run, const char *phase, const dv_run_counts *counts)
 	execute(&add_to_run, args, NULL, &r);
 }
 
+void
+dv_state_run_note(int64 run, const char *remark)
+{
+	row			r;
+
+	if (remark != NULL)
+		execute(&note_in_run, ARGS(Int64GetDatum(run), CStringGetTextDatum(remark)), NULL, &r);
+}
+
 dv_run_result *
 dv_state_run_end(int64 run, int sqlstate, const char *message)
 {
@@ -633,27 +630,16 @@ dv_state_rejects_number(const dv_state_rejects *rejects, ArrayType *numbers, int
  * Functions in SQL
  */
 
-static statement *
-check_of(const char *parameter, Oid type)
-{
-	int			i;
-
-	for (i = 0; i < (int) lengthof(identities); i++)
-		if (strcmp(parameter, identities[i].name) == 0 && type == INT8OID)
-			return &identities[i].check;
-	return NULL;
-}
-
 /*
- * Checks what the first argument identifies, and sets the last one to the caller, if the parameters
- * are named so.
+ * Checks the copy that the first argument identifies, and sets the last one to the caller, if the
+ * parameters are named so.
  */
 static void
 check_call(FunctionCallInfo fcinfo, Oid caller)
 {
 	HeapTuple	function = SearchSysCache1(PROCOID, ObjectIdGetDatum(fcinfo->flinfo->fn_oid));
 	int			last = fcinfo->nargs - 1;
-	statement  *check = NULL;
+	bool		has_copy = false;
 	bool		gets_caller = false;
 	Oid		   *types;
 	char	  **names;
@@ -666,13 +652,13 @@ check_call(FunctionCallInfo fcinfo, Oid caller)
 	ReleaseSysCache(function);
 	if (last >= 0 && names != NULL)
 	{
-		check = check_of(names[0], types[0]);
+		has_copy = strcmp(names[0], "copy") == 0 && types[0] == INT8OID;
 		gets_caller = strcmp(names[last], "caller") == 0 && types[last] == OIDOID;
 	}
-	if (check == NULL && !gets_caller)
+	if (!has_copy && !gets_caller)
 		elog(ERROR, "function %u knows neither a copy nor its caller", fcinfo->flinfo->fn_oid);
-	if (check != NULL)
-		execute_now(check, ARGS(PG_GETARG_DATUM(0), ObjectIdGetDatum(caller)),
+	if (has_copy)
+		execute_now(&check_copy, ARGS(PG_GETARG_DATUM(0), ObjectIdGetDatum(caller)),
 					PG_ARGISNULL(0) ? "n " : NULL, &none);
 	if (gets_caller)
 	{

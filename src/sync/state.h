@@ -98,6 +98,9 @@ extern int64 dv_state_run_begin_copy(int64 copy, const char *operation, const ch
 
 extern void dv_state_run_add(int64 run, const char *phase, const dv_run_counts *counts);
 
+/* Records a remark, which a run keeps unless it fails; NULL: there is none. */
+extern void dv_state_run_note(int64 run, const char *remark);
+
 /*
  * Records the end of a run.  "message" is that of the error that has ended it, or NULL.  Returns
  * NULL if the run has failed and its record is gone, with that of its copy.

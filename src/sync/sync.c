@@ -91,27 +91,30 @@ send(dv_run *run)
 	sync_run   *s = (sync_run *) run;
 	char	   *next;
 
-	dv_spi_call("SELECT s.next, s.sent, s.unwritable FROM dataverse_private.sync_step($1, $2, $3, $4, $5) AS s",
-				dv_spi_of_int8(run->id), copy_of(s), s->c.plan, dv_spi_of_text(s->c.path), dv_spi_of_bool(s->armed));
+	dv_spi_call("SELECT s.next, s.sent, s.unwritable, s.refused FROM dataverse_private.sync_step($1, $2, $3, $4) AS s",
+				copy_of(s), s->c.plan, dv_spi_of_text(s->c.path), dv_spi_of_bool(s->armed));
 	next = dv_spi_result_text(1);
 	s->armed = strcmp(next, "send") == 0;
-	s->progress = s->progress || dv_spi_result_int8(2) > 0;
+	run->counts.sent = dv_spi_result_int8(2);
+	s->progress = s->progress || run->counts.sent > 0;
 	s->unwritable += dv_spi_result_int8(3);
+	run->counts.rejected = dv_spi_result_count("refused");
 	return strcmp(next, "done") == 0 ? DV_STEP_DONE : DV_STEP_MORE;
 }
 
-/* Rows that were refused because of others may be accepted now. */
+/* Rows that were refused because of others may be accepted now.  They have been counted. */
 static dv_outcome
 again(dv_run *run)
 {
 	sync_run   *s = (sync_run *) run;
 
-	dv_spi_call("SELECT a.any_rows, a.loosened, a.rounds::pg_catalog.int8 FROM dataverse_private.sync_again($1, $2, $3, $4, $5, $6::pg_catalog.int4) AS a",
+	dv_spi_call("SELECT a.retried, a.loosened, a.rounds::pg_catalog.int8 FROM dataverse_private.sync_again($1, $2, $3, $4, $5, $6::pg_catalog.int4) AS a",
 				dv_spi_of_int8(run->id), copy_of(s), s->c.plan, dv_spi_of_bool(s->progress), dv_spi_of_bool(s->loosened), dv_spi_of_int8(s->rounds));
 	s->progress = false;
 	s->loosened = dv_spi_result_bool(2);
 	s->rounds = dv_spi_result_int8(3);
-	return dv_spi_result_bool(1) ? DV_STEP_BACK : DV_STEP_DONE;
+	run->counts.rejected = -dv_spi_result_int8(1);
+	return run->counts.rejected < 0 ? DV_STEP_BACK : DV_STEP_DONE;
 }
 
 static dv_outcome
@@ -127,10 +130,12 @@ finish(dv_run *run)
 	s->unsent = dv_spi_result_int8(2);
 	hidden = dv_spi_result_int8(3);
 	if (hidden > 0)
-		dv_spi_call("SELECT dataverse_private.pull_warn_hidden($1, $2, $3)",
-					dv_spi_of_int8(run->id), s->c.plan, dv_spi_of_int8(hidden));
+	{
+		dv_spi_call("SELECT dataverse_private.pull_warn_hidden($1, $2)", s->c.plan, dv_spi_of_int8(hidden));
+		dv_state_run_note(run->id, dv_spi_result_text(1));
+	}
 	run->counts.conflicts = open;
-	run->counts.rejected = s->unsent;
+	run->counts.rejected += s->unsent;
 	s->open = open;
 	return outcome;
 }
