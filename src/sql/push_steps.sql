@@ -43,24 +43,28 @@ $$;
 COMMENT ON FUNCTION dataverse_private.push_check(regclass, text, text[], text, text, integer, integer, boolean) IS
   'raises an error for invalid arguments of dataverse.push()';
 
--- Returns the information about this table that a push needs, and which columns identify rows.
-CREATE FUNCTION dataverse_private.push_info(foreign_table regclass, operation text, key text[], columns text[])
-RETURNS jsonb
+-- Returns the information about this table that a push needs, and which columns identify rows
+-- ("match").  Versions of elastic tables cannot be compared.
+CREATE FUNCTION dataverse_private.push_info(
+  foreign_table regclass, operation text, key text[], columns text[],
+  OUT id_column text, OUT version_column text, OUT "match" text[], OUT pairs boolean, OUT by_id boolean)
+RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  info jsonb := (SELECT to_jsonb(i) FROM dataverse_private.pull_info(foreign_table) AS i);
-  id CONSTANT text := info ->> 'id_column';
+  info CONSTANT record := dataverse_private.pull_info(foreign_table);
+  id CONSTANT text := info.id_column;
   options CONSTANT jsonb := (
     SELECT coalesce((SELECT jsonb_object_agg(o.option_name, o.option_value) FROM pg_options_to_table(s.srvoptions) AS o), '{}')
         || coalesce((SELECT jsonb_object_agg(o.option_name, o.option_value) FROM pg_options_to_table(t.ftoptions) AS o), '{}')
     FROM pg_foreign_table AS t JOIN pg_foreign_server AS s ON s.oid = t.ftserver WHERE t.ftrelid = foreign_table);
-  pairs CONSTANT boolean := coalesce(options ->> 'table_type' = 'intersect', false);
-  match text[];
   wrong text;
   cure text;
 BEGIN
+  id_column := id;
+  version_column := CASE WHEN NOT info.elastic THEN info.version_column END;
+  pairs := coalesce(options ->> 'table_type' = 'intersect', false);
   SELECT c INTO wrong FROM unnest(columns || key) AS c
   WHERE NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attname = c AND a.attnum > 0
                       AND NOT a.attisdropped)
@@ -78,7 +82,7 @@ BEGIN
     match := key;
   ELSE
     match := ARRAY[id];
-    IF (info ->> 'elastic')::boolean AND 'partitionid' = ANY (columns) THEN
+    IF info.elastic AND 'partitionid' = ANY (columns) THEN
       match := match || 'partitionid'::text;
     END IF;
   END IF;
@@ -99,7 +103,7 @@ BEGIN
     RAISE EXCEPTION USING
       errcode = 'invalid_parameter_value', message = format('cannot %s rows of foreign table %s', operation, foreign_table), hint = cure;
   END IF;
-  RETURN info || jsonb_build_object('match', match, 'pairs', pairs, 'by_id', match = ARRAY[id]);
+  by_id := match = ARRAY[id];
 END
 $$;
 
@@ -108,15 +112,15 @@ COMMENT ON FUNCTION dataverse_private.push_info(regclass, text, text[], text[]) 
 
 -- An upsert by columns that are not an alternate key would be refused row by row,
 -- after the query has run.  A key may be newer than the foreign table.
-CREATE FUNCTION dataverse_private.push_check_key(foreign_table regclass, info jsonb, key text[])
+CREATE FUNCTION dataverse_private.push_check_key(foreign_table regclass, key text[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
+  info CONSTANT record := dataverse_private.pull_info(foreign_table);
   wanted CONSTANT text[] := ARRAY(
-    SELECT c.attribute FROM ROWS FROM (jsonb_array_elements_text(info -> 'column_names'), jsonb_array_elements_text(info -> 'attribute_names')) AS c (name, attribute)
-    WHERE c.name = ANY (key) ORDER BY 1);
+    SELECT c.attribute FROM unnest(info.column_names, info.attribute_names) AS c (name, attribute) WHERE c.name = ANY (key) ORDER BY 1);
   known CONSTANT text := (SELECT o.option_value FROM pg_foreign_table AS t, pg_options_to_table(t.ftoptions) AS o
                           WHERE t.ftrelid = foreign_table AND o.option_name = 'keys');
   keys jsonb;
@@ -127,8 +131,8 @@ BEGIN
              WHERE ARRAY(SELECT btrim(c) FROM unnest(string_to_array(k, ',')) AS c ORDER BY 1) = wanted) THEN
     RETURN;
   END IF;
-  keys := dataverse.request((info ->> 'server')::name, 'GET', format(
-    'EntityDefinitions(LogicalName=''%s'')/Keys?$select=KeyAttributes,EntityKeyIndexStatus', info ->> 'logical_name')) -> 'value';
+  keys := dataverse.request(info.server::name, 'GET', format(
+    'EntityDefinitions(LogicalName=''%s'')/Keys?$select=KeyAttributes,EntityKeyIndexStatus', info.logical_name)) -> 'value';
   SELECT k.value ->> 'EntityKeyIndexStatus' INTO status FROM jsonb_array_elements(keys) AS k
   WHERE ARRAY(SELECT jsonb_array_elements_text(k.value -> 'KeyAttributes') ORDER BY 1) = wanted
   ORDER BY k.value ->> 'EntityKeyIndexStatus' LIMIT 1;
@@ -143,13 +147,13 @@ BEGIN
     errcode = 'invalid_parameter_value',
     message = format('columns "%s" of foreign table %s are not an alternate key', array_to_string(key, ','), foreign_table),
     detail = CASE WHEN status IS NOT NULL THEN format('Dataverse has not built the index of the key: its status is "%s".', status)
-             ELSE format('Alternate keys of table "%s" in Dataverse: %s.', info ->> 'logical_name', coalesce(others, 'none')) END,
+             ELSE format('Alternate keys of table "%s" in Dataverse: %s.', info.logical_name, coalesce(others, 'none')) END,
     hint = CASE WHEN status IS NOT NULL THEN 'Wait until the key is active.  If its index failed, remove duplicates, and activate it again.'
            ELSE 'Name the columns of an alternate key, have the query return ids instead, or create the key in Dataverse.' END;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.push_check_key(regclass, jsonb, text[]) IS
+COMMENT ON FUNCTION dataverse_private.push_check_key(regclass, text[]) IS
   'refuses columns that are not an alternate key; for dataverse.push()';
 
 -- Returns the statements of a push: $1 and $2 are the numbers before the first and
@@ -177,9 +181,8 @@ DECLARE
     SELECT a.attname::text FROM pg_attribute AS a
     WHERE a.attrelid = staging AND a.attnum > 0 AND NOT a.attisdropped AND a.attname NOT IN ('row number', 'own id') ORDER BY a.attnum);
   own CONSTANT boolean := NOT EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = staging AND a.attname = 'own id');
-  info CONSTANT jsonb := dataverse_private.push_info(foreign_table, operation, key, columns);
-  keys CONSTANT text[] := ARRAY(SELECT jsonb_array_elements_text(info -> 'match'));
-  version_column CONSTANT text := CASE WHEN NOT (info ->> 'elastic')::boolean THEN info ->> 'version_column' END;
+  info CONSTANT record := dataverse_private.push_info(foreign_table, operation, key, columns);
+  keys CONSTANT text[] := info.match;
   span CONSTANT text := 's."row number" OPERATOR(pg_catalog.>) $1 AND s."row number" OPERATOR(pg_catalog.<=) $2';
   these CONSTANT text := ' AND s."row number" OPERATOR(pg_catalog.=) ANY ($3)';
   source CONSTANT text := format('ONLY %s AS s', staging);
@@ -194,9 +197,9 @@ DECLARE
   same text;
   is_ours text;
 BEGIN
-  by_id := info ->> 'by_id';
-  pairs := info ->> 'pairs';
-  id_column := info ->> 'id_column';
+  by_id := info.by_id;
+  pairs := info.pairs;
+  id_column := info.id_column;
   is_given := NOT own;
   is_own := own AND operation = 'insert' AND NOT pairs;
   SELECT string_agg(CASE
@@ -228,7 +231,7 @@ BEGIN
     is_ours := format('(s."own id" OR %s AND %s AND NOT EXISTS (SELECT FROM ONLY %s AS e WHERE e.%4$I = s.%4$I'
                    ' AND e."row number" < s."row number"))',
       CASE
-        WHEN version_column IS NOT NULL THEN format('t.%I > $4', version_column)
+        WHEN info.version_column IS NOT NULL THEN format('t.%I > $4', info.version_column)
         WHEN EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attname = 'createdon'
                        AND a.atttypid = 'timestamptz'::regtype) THEN
           't.createdon >= $5 - interval ''5 minutes'''
@@ -270,8 +273,8 @@ BEGIN
     FROM unnest(keys) WITH ORDINALITY AS u (m, i)
       JOIN pg_attribute AS a ON a.attrelid = staging AND a.attname = m JOIN pg_type AS t ON t.oid = a.atttypid;
   END IF;
-  IF NOT own AND version_column IS NOT NULL THEN
-    version := format('SELECT ARRAY(SELECT coalesce(t.%1$I, 0) FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', version_column, foreign_table);
+  IF NOT own AND info.version_column IS NOT NULL THEN
+    version := format('SELECT ARRAY(SELECT coalesce(t.%1$I, 0) FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info.version_column, foreign_table);
   END IF;
   IF operation = 'upsert' AND NOT by_id AND key <> '{}' THEN
     upsert_key := (SELECT string_agg(quote_ident(k), ', ' ORDER BY i) FROM unnest(key) WITH ORDINALITY AS u (k, i));
@@ -301,9 +304,9 @@ DECLARE
     WHERE has_schema_privilege(n.oid, 'CREATE') AND n.oid <> pg_my_temp_schema() AND NOT starts_with(n.nspname, 'pg_')
     ORDER BY u.i LIMIT 1);
   staging CONSTANT text := format('%I.%I', schema, name);
-  info CONSTANT jsonb := dataverse_private.push_info(foreign_table, operation, key, columns);
-  id CONSTANT text := info ->> 'id_column';
-  makes_ids CONSTANT boolean := operation = 'insert' AND NOT (info ->> 'pairs')::boolean;
+  info CONSTANT record := dataverse_private.push_info(foreign_table, operation, key, columns);
+  id CONSTANT text := info.id_column;
+  makes_ids CONSTANT boolean := operation = 'insert' AND NOT info.pairs;
   grantee text;
 BEGIN
   IF schema IS NULL THEN
@@ -312,8 +315,8 @@ BEGIN
       detail = 'The result of the query is stored in a table in the first schema of search_path in which the role can create tables.',
       hint = format('Create a schema, or ask an administrator to create one: CREATE SCHEMA AUTHORIZATION %I;', current_user);
   END IF;
-  IF operation = 'upsert' AND key <> '{}' AND NOT (info ->> 'by_id')::boolean THEN
-    PERFORM dataverse_private.push_check_key(foreign_table, info, key);
+  IF operation = 'upsert' AND key <> '{}' AND NOT info.by_id THEN
+    PERFORM dataverse_private.push_check_key(foreign_table, key);
   END IF;
   EXECUTE (
     SELECT format('CREATE TABLE %s ("row number" bigint%s%s, %s) USING heap WITH (autovacuum_enabled = off)', staging,
