@@ -17,15 +17,11 @@
 #include "fdw/owner.h"
 #include "fdw/relation.h"
 
-/*
- * In the security context, which PostgreSQL resets after an error: a bit that it does not use.
- * SECURITY_RESTRICTED_OPERATION would also forbid deferred triggers, with which tests stop a run
- * where it is about to commit.  Only code of the extension runs meanwhile.
- */
+/* In the security context, which PostgreSQL resets after an error: a bit that it does not use. */
 #define ACTS_AS_OWNER 0x4000
 
 dv_caller
-dv_owner_begin(Oid relid)
+dv_owner_begin(Oid relid, bool restricted)
 {
 	dv_caller	caller = {.settings = NewGUCNestLevel()};
 
@@ -33,7 +29,8 @@ dv_owner_begin(Oid relid)
 							 GUC_ACTION_SAVE, true, 0, false);
 	GetUserIdAndSecContext(&caller.role, &caller.context);
 	SetUserIdAndSecContext(dv_relation_owner(relid),
-						   caller.context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS | ACTS_AS_OWNER);
+						   caller.context | SECURITY_LOCAL_USERID_CHANGE | SECURITY_NOFORCE_RLS | ACTS_AS_OWNER |
+						   (restricted ? SECURITY_RESTRICTED_OPERATION : 0));
 	return caller;
 }
 

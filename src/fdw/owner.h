@@ -18,10 +18,11 @@ typedef struct dv_caller
 } dv_caller;
 
 /*
- * Acts as the owner of a table until dv_owner_end(), with a search path of pg_catalog only.  Nothing
- * that runs meanwhile can keep these rights.  After an error, PostgreSQL resets all of this.
+ * Acts as the owner of a table until dv_owner_end(), with a search path of pg_catalog only.  After an
+ * error, PostgreSQL resets all of this.  If this is restricted, as VACUUM is, nothing that runs
+ * meanwhile can keep these rights, and no trigger can be deferred.
  */
-extern dv_caller dv_owner_begin(Oid relid);
+extern dv_caller dv_owner_begin(Oid relid, bool restricted);
 extern void dv_owner_end(const dv_caller *caller);
 
 /* Returns true between these calls. */

@@ -522,7 +522,7 @@ BEGIN
   SELECT count(*) INTO later FROM dataverse_private.pending AS p WHERE p.copy = decided AND p.state = 'filed' AND p.number > last;
   IF later > 0 THEN
     RAISE NOTICE USING
-      message = format('%s of %s not resolved', dataverse_private.run_count(later, 'conflict'), target),
+      message = format('%s conflict%s of %s not resolved', later, CASE later WHEN 1 THEN '' ELSE 's' END, target),
       detail = format('They were filed, or have changed, after conflict %s.', last),
       hint = 'Look at them in the view dataverse.conflicts.';
   END IF;

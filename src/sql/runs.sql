@@ -24,15 +24,6 @@ AS $$ SELECT ($1 OPERATOR(pg_catalog.%) 2147483647)::pg_catalog.int4 $$;
 COMMENT ON FUNCTION dataverse_private.copy_lock_key(bigint) IS
   'the second key of the lock of a copy or a push';
 
-CREATE FUNCTION dataverse_private.run_count(n bigint, noun text)
-RETURNS text
-LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT $1 || ' ' || $2 || CASE $1 WHEN 1 THEN '' ELSE 's' END $$;
-
-COMMENT ON FUNCTION dataverse_private.run_count(bigint, text) IS
-  'a number of things, as in "1 row"; for messages about runs';
-
 -- Row security is not used, so that pg_dump can read the tables; see dataverse.rejects.
 CREATE VIEW dataverse.runs WITH (security_barrier) AS
   SELECT r.id, coalesce(c.foreign_table, r.foreign_table) AS foreign_table, c.target, r.query, r.operation, r.role, r.pid,

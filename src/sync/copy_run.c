@@ -15,15 +15,12 @@
 
 #include "access/htup_details.h"
 #include "catalog/pg_proc.h"
-#include "catalog/pg_type.h"
 #include "executor/spi.h"
 #include "funcapi.h"
-#include "miscadmin.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/syscache.h"
-#include "utils/varlena.h"
 
 #include "compat.h"
 #include "sync/copy_run.h"

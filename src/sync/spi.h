@@ -7,8 +7,6 @@
 #ifndef DV_SPI_H
 #define DV_SPI_H
 
-#include "postgres.h"
-
 /* A value and its type. */
 typedef struct dv_spi_value
 {

@@ -236,7 +236,7 @@ begin(void)
 				 errmsg("cannot use copies of dataverse_fdw within security-restricted operation"),
 				 errdetail("The code of an index or of a materialized view, for example, runs with restricted rights.")));
 	(void) GetUserNameFromId(GetUserId(), false);
-	return dv_owner_begin(get_relname_relid("push_states", get_namespace_oid("dataverse_private", false)));
+	return dv_owner_begin(get_relname_relid("push_states", get_namespace_oid("dataverse_private", false)), false);
 }
 
 static void

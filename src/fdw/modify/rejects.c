@@ -423,7 +423,7 @@ plan_for(Oid relid)
 static void
 insert(Oid relid, Datum *values, const char *nulls)
 {
-	dv_caller	caller = dv_owner_begin(relid);
+	dv_caller	caller = dv_owner_begin(relid, true);
 	Datum		entry;
 	bool		is_new;
 
