@@ -40,7 +40,7 @@ SELECT p.oid::regprocedure FROM pg_proc AS p WHERE p.prosecdef AND p.pronamespac
 -- those in this language do: only for roles that the copy belongs to, unless they are passed their
 -- caller, and only for others
 \pset tuples_only on
-SELECT p.oid::regprocedure || CASE WHEN p.proargnames[1] IN ('copy', 'run') THEN '' ELSE ' checks its caller' END
+SELECT p.oid::regprocedure || CASE p.proargnames[1] WHEN 'copy' THEN '' ELSE ' checks its caller' END
 FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
 WHERE l.lanname = 'dataverse_state' ORDER BY p.oid::regprocedure::text COLLATE "C";
 -- everyone may call these as well, which are in C
@@ -48,10 +48,15 @@ SELECT p.oid::regprocedure FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.
 WHERE p.pronamespace = 'dataverse_private'::regnamespace AND l.lanname = 'c' AND has_function_privilege('pg_monitor', p.oid, 'EXECUTE')
 ORDER BY p.oid::regprocedure::text COLLATE "C";
 \pset tuples_only off
--- functions of state do not call each other
-SELECT p.oid::regprocedure AS calls, o.oid::regprocedure AS called
-FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang, pg_proc AS o JOIN pg_language AS m ON m.oid = o.prolang
-WHERE l.lanname = 'dataverse_state' AND m.lanname = 'dataverse_state' AND p.prosrc ~ ('dataverse_private\.' || o.proname || '\(');
+-- functions of state do not call each other, not even by way of other functions
+WITH RECURSIVE function AS (
+  SELECT p.oid, 'dataverse_private.' || p.proname || '(' AS call, p.prosrc, l.lanname = 'dataverse_state' AS is_of_state
+  FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang WHERE p.pronamespace = 'dataverse_private'::regnamespace),
+called AS (
+  SELECT o.oid, o.prosrc, o.is_of_state FROM function AS f JOIN function AS o ON position(o.call IN f.prosrc) > 0 WHERE f.is_of_state
+  UNION
+  SELECT o.oid, o.prosrc, o.is_of_state FROM called AS c JOIN function AS o ON position(o.call IN c.prosrc) > 0)
+SELECT c.oid::regprocedure AS called FROM called AS c WHERE c.is_of_state;
 -- other functions that name the tables of state cannot be called by everyone
 SELECT p.oid::regprocedure AS function
 FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang, pg_class AS c

@@ -153,12 +153,9 @@ SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copy_refused_numbe
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.run_log', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.run_log_id_seq', '');
 
--- The functions of state, which alone use these tables, are written in a language of
--- their own: PL/pgSQL, run as the owner of the extension (src/sync/state.c).  If the first
--- parameter of such a function is named "copy" or "run", it is called only for roles
--- that the copy belongs to (null is no copy).  A last parameter "caller" is not passed: it is set to the
--- role that calls.  A function that does not identify its copy in this way has to
--- call copy_check().  Functions of state cannot call each other.
+-- Functions of state, which alone use these tables, are written in this language: PL/pgSQL
+-- that runs as the owner of the extension, after the caller has been checked
+-- (src/sync/state_function.c).  They never call each other: the caller would be the owner.
 CREATE FUNCTION dataverse_private.state_handler()
 RETURNS language_handler
 LANGUAGE C
@@ -174,38 +171,18 @@ CREATE LANGUAGE dataverse_state HANDLER dataverse_private.state_handler;
 COMMENT ON LANGUAGE dataverse_state IS
   'PL/pgSQL that runs as the owner of dataverse_fdw; only for functions of the extension itself';
 
--- A copy belongs to the owner of its table or, before the table exists, to the
--- role that requested it.  A role can act for another one if it has that role's
--- rights without SET ROLE.
 CREATE FUNCTION dataverse_private.copy_owner(copy dataverse_private.copies)
 RETURNS oid
-LANGUAGE sql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $$ SELECT coalesce((SELECT c.relowner FROM pg_catalog.pg_class AS c WHERE c.oid = (copy).target_oid),
-                      dataverse_private.role_or_superuser((copy).role_oid)) $$;
+LANGUAGE C STABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'dataverse_copy_owner';
 
 COMMENT ON FUNCTION dataverse_private.copy_owner(dataverse_private.copies) IS
-  'the role that a copy belongs to; for dataverse.pull()';
+  'the role that a copy belongs to: the owner of its table, or the role that has requested it; for dataverse.pull()';
 
 CREATE FUNCTION dataverse_private.copy_check(copy bigint, caller oid)
 RETURNS void
-LANGUAGE plpgsql STABLE STRICT
-SET search_path = pg_catalog, pg_temp
-AS $$
-DECLARE
-  found_copy dataverse_private.copies;
-BEGIN
-  SELECT c.* INTO found_copy FROM dataverse_private.copies AS c WHERE c.id = copy;
-  IF found_copy.id IS NULL THEN
-    RAISE EXCEPTION USING
-      errcode = 'object_not_in_prerequisite_state', message = 'the copy has been forgotten',
-      detail = 'Another session has called dataverse.forget_copy(), or has made a copy of the same name.';
-  ELSIF NOT pg_has_role(caller, dataverse_private.copy_owner(found_copy), 'USAGE') THEN
-    RAISE EXCEPTION USING
-      errcode = 'insufficient_privilege', message = format('must be owner of table %s', found_copy.target);
-  END IF;
-END
-$$;
+LANGUAGE C STABLE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_copy_check';
 
 COMMENT ON FUNCTION dataverse_private.copy_check(bigint, oid) IS
   'refuses roles that a copy does not belong to; for functions of state';

@@ -64,6 +64,9 @@ typedef struct dv_state_rejects
 	ArrayType  *ids;			/* uuid[], the ids of the rows */
 } dv_state_rejects;
 
+/* Returns the role that this one is by now: entries of a dropped role belong to superusers. */
+extern Oid	dv_state_role_or_superuser(Oid role);
+
 /*
  * Finds the current role's unfinished push of this query to this table, or begins one.  The
  * caller has checked that the role may write the table: it could only fill the table of state

@@ -168,6 +168,7 @@ my %reads = (
 	'spi.c' => [ 4, 'switches on the type' ],
 	'push.c' => [ 4, 'results of our own queries and of functions' ],
 	'state.c' => [ 21, 'columns of the extension\'s tables' ],
+	'state_function.c' => [ 5, 'the types are declared, or those of columns of the extension\'s tables' ],
 	'plan_group.c' => [ 1, 'the first argument of date_trunc()' ],
 	'rejects.c' => [ 1, 'a column of a query of our own' ],
 	'read.c' => [ 1, 'a text of the kinds that ship.c lets through' ],

@@ -83,15 +83,14 @@ $crm->sql('REVOKE alice FROM bob; ALTER ROLE bob INHERIT');
 
 # ---- every function of state, called for the copy of another role
 
-# The calls name alice's copy, its run, and its conflict, and claim to be alice's.
+# The calls name alice's copy and its conflict, and claim to be alice's.
 my $conflict = $crm->sql("INSERT INTO dataverse_private.pending (copy, id, operation, state, kind)
 	VALUES ($copy, gen_random_uuid(), 'U', 'filed', 'both') RETURNING number");
-my $run = $crm->sql("SELECT max(id) FROM dataverse_private.run_log WHERE copy = $copy");
 my @calls = split /;/, $crm->sql(qq{
 	SELECT string_agg(format('SELECT %s(%s)', p.oid::regproc, a.list), ';')
 	FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang, LATERAL (
 		SELECT string_agg(CASE u.name
-				WHEN 'copy' THEN '$copy' WHEN 'run' THEN '$run' WHEN 'conflict' THEN '$conflict' WHEN 'caller' THEN quote_literal('alice') || '::regrole'
+				WHEN 'copy' THEN '$copy' WHEN 'conflict' THEN '$conflict' WHEN 'caller' THEN quote_literal('alice') || '::regrole'
 				WHEN 'target' THEN CASE WHEN t.type = 'text' THEN quote_literal('alice.contact') ELSE 'alice.contact'::regclass::oid::text END
 				WHEN 'decision' THEN quote_literal('local')
 				ELSE CASE t.type
