@@ -424,9 +424,10 @@ fill_table(const push *p, SPIPlanPtr query, const dv_push_state *state)
 
 	/*
 	 * The rows are stored in the order of their numbers.  Sorting them for a B-tree would take
-	 * memory and time for each of them.
+	 * memory and time for each of them.  Those of a single chunk are all rows.
 	 */
-	execute_plainly(psprintf("CREATE INDEX ON %s USING brin (\"row number\" pg_catalog.int8_minmax_ops) WITH (pages_per_range = 16)", state->staging));
+	if (n > p->chunk)
+		execute_plainly(psprintf("CREATE INDEX ON %s USING brin (\"row number\" pg_catalog.int8_minmax_ops) WITH (pages_per_range = 16)", state->staging));
 	return n;
 }
 
