@@ -270,21 +270,18 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pending_next(bigint, text[], bigint) IS
   'the next pending rows; for dataverse.sync()';
 
--- Notes the rows that are sent, and how: "columns" and "held" are arrays as texts, since they
--- differ in length.
-CREATE FUNCTION dataverse_private.pending_stage(copy bigint, ids uuid[], states text[], tries integer[], columns text[], held text[], images jsonb[])
+-- Notes the rows that are sent, and how.
+CREATE FUNCTION dataverse_private.pending_stage(copy bigint, rows dataverse_private.staged_row[])
 RETURNS void
 LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
-  UPDATE dataverse_private.pending AS p SET state = n.state, tries = n.tries, arrived = false, columns = n.columns::text[], held = n.held::text[], image = n.image
-  FROM unnest(pending_stage.ids, pending_stage.states, pending_stage.tries, pending_stage.columns, pending_stage.held,
-              pending_stage.images) AS n (id, state, tries, columns, held, image)
-  WHERE p.copy = pending_stage.copy AND p.id = n.id;
+  UPDATE dataverse_private.pending AS p SET state = n.state, tries = n.tries, arrived = false, columns = n.columns, held = n.held, image = n.image
+  FROM unnest(rows) AS n WHERE p.copy = pending_stage.copy AND p.id = n.id;
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pending_stage(bigint, uuid[], text[], integer[], text[], text[], jsonb[]) IS
+COMMENT ON FUNCTION dataverse_private.pending_stage(bigint, dataverse_private.staged_row[]) IS
   'notes rows that are about to be sent; for dataverse.sync()';
 
 -- Writes rows that the run has read with pending_next() and then changed.  A decision

@@ -595,15 +595,14 @@ $$;
 COMMENT ON FUNCTION dataverse_private.copy_ids_of(bigint, bigint) IS
   'the ids that a comparison has found; for dataverse.pull()';
 
-CREATE FUNCTION dataverse_private.copy_refuse(
-  copy bigint, ids uuid[], deleted boolean[], sqlstates text[], messages text[], details text[], rows jsonb[])
+CREATE FUNCTION dataverse_private.copy_refuse(copy bigint, rows dataverse_private.copy_refused[])
 RETURNS void
 LANGUAGE dataverse_state VOLATILE STRICT
 AS $$
 BEGIN
   WITH noted AS (
     INSERT INTO dataverse_private.copy_refused AS r (copy, id, deleted, sqlstate, message, detail, "row")
-    SELECT copy_refuse.copy, u.* FROM unnest(ids, deleted, sqlstates, messages, details, rows) AS u
+    SELECT copy_refuse.copy, n.id, n.deleted, n.sqlstate, n.message, n.detail, n."row" FROM unnest(rows) AS n
     ON CONFLICT ON CONSTRAINT copy_refused_pkey DO UPDATE
     SET deleted = excluded.deleted, sqlstate = excluded.sqlstate, message = excluded.message, detail = excluded.detail,
         "row" = excluded."row", attempts = r.attempts + 1, at = clock_timestamp()
@@ -613,7 +612,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.copy_refuse(bigint, uuid[], boolean[], text[], text[], text[], jsonb[]) IS
+COMMENT ON FUNCTION dataverse_private.copy_refuse(bigint, dataverse_private.copy_refused[]) IS
   'records rows that the table of a copy has refused; for dataverse.pull()';
 
 -- These rows are in step: removes their notes and refused rows.

@@ -164,16 +164,8 @@ DECLARE
   part bigint;
   i integer;
   done record;
-  entry record;
-  state text;
-  message text;
-  detail text;
-  failed uuid[] := '{}';
-  deletions boolean[] := '{}';
-  states text[] := '{}';
-  messages text[] := '{}';
-  details text[] := '{}';
-  images jsonb[] := '{}';
+  entry dataverse_private.copy_refused;
+  refused dataverse_private.copy_refused[] := '{}';
   all_ids uuid[];
 BEGIN
   -- from now on, the lock keeps changes from being captured, if they are not yet
@@ -207,18 +199,14 @@ BEGIN
       digest := digest # done.digest;
     EXCEPTION
       WHEN assert_failure OR OTHERS THEN
-        GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-        IF NOT dataverse_private.pull_is_row_error(state) THEN
+        GET STACKED DIAGNOSTICS entry.sqlstate = RETURNED_SQLSTATE, entry.message = MESSAGE_TEXT, entry.detail = PG_EXCEPTION_DETAIL;
+        IF NOT dataverse_private.pull_is_row_error(entry.sqlstate) THEN
           RAISE;
         END IF;
         IF n = 1 THEN
-          EXECUTE plan.entry INTO entry;
-          failed := failed || entry.id;
-          deletions := deletions || entry.deleted;
-          states := states || state;
-          messages := messages || message;
-          details := details || nullif(detail, '');
-          images := images || entry.image;
+          EXECUTE plan.entry INTO entry.id, entry.deleted, entry."row";
+          entry.detail := nullif(entry.detail, '');
+          refused := refused || entry;
         ELSE
           part := (n + 7) / 8;
           FOR i IN REVERSE (n - 1) / part .. 0 LOOP
@@ -229,12 +217,12 @@ BEGIN
     END;
   END LOOP;
   PERFORM dataverse_private.page_window(0, whole);
-  IF failed <> '{}' THEN
-    PERFORM dataverse_private.copy_refuse(copy, failed, deletions, states, messages, details, images);
+  IF refused <> '{}' THEN
+    PERFORM dataverse_private.copy_refuse(copy, refused);
   END IF;
   IF noted > 0 THEN
     EXECUTE plan.page_ids INTO all_ids;
-    PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT a FROM unnest(all_ids) AS a EXCEPT SELECT f FROM unnest(failed) AS f));
+    PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT a FROM unnest(all_ids) AS a EXCEPT SELECT r.id FROM unnest(refused) AS r));
   END IF;
 END
 $$;

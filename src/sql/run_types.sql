@@ -119,6 +119,19 @@ CREATE TYPE dataverse_private.retry_position AS (
 COMMENT ON TYPE dataverse_private.retry_position IS
   'where the next step of dataverse_private.pull_retry() continues';
 
+-- A pending row that is about to be sent (dataverse_private.pending).
+CREATE TYPE dataverse_private.staged_row AS (
+  id uuid,
+  state text,
+  tries integer,
+  columns text[],
+  held text[],
+  image jsonb
+);
+
+COMMENT ON TYPE dataverse_private.staged_row IS
+  'how a pending row is sent; for dataverse_private.pending_stage()';
+
 -- What a step adds to the counts of its run: dv_run_counts (src/sync/state.h).  Null stands for 0.
 CREATE TYPE dataverse_private.run_counts AS (
   rows_read bigint,

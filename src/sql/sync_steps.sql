@@ -149,9 +149,8 @@ BEGIN
                      WHERE c = ANY ($5) AND c = ANY (CASE k.operation WHEN 'I' THEN ($3).on_insert ELSE ($3).on_update END)
                      ORDER BY c) AS candidates) AS w,
           LATERAL (SELECT ARRAY(SELECT c FROM unnest(e.edited) AS c WHERE c <> ALL (w.candidates)) AS readonly) AS u)
-      SELECT array_agg(s.id) AS ids, array_agg(s.state) AS states, array_agg(s.tries) AS tries,
-             array_agg(s.columns::text) AS columns, array_agg(s.held::text) AS held, array_agg(s.image) AS images,
-             count(*) FILTER (WHERE s.unwritable) AS unwritable
+      SELECT array_agg(ROW(s.id, s.state, s.tries, s.columns, s.held, s.image)::dataverse_private.staged_row) AS rows,
+             count(*) FILTER (WHERE s.state = 'sending') AS staged, count(*) FILTER (WHERE s.unwritable) AS unwritable
       FROM (
         SELECT n.id,
                CASE WHEN d.id IS NOT NULL THEN 'new'
@@ -373,12 +372,12 @@ BEGIN
   EXECUTE (plan.sync).stage USING ids, rows, plan.sync, ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d), plan.columns
     INTO STRICT noted;
   unwritable := noted.unwritable;
-  staged := cardinality(array_positions(noted.states, 'sending'));
-  PERFORM dataverse_private.pending_stage(copy, noted.ids, noted.states, noted.tries, noted.columns, noted.held, noted.images);
+  staged := noted.staged;
+  PERFORM dataverse_private.pending_stage(copy, noted.rows);
   -- values that cannot be converted to the types of the foreign table
   IF (plan.sync).fits IS NOT NULL THEN
     BEGIN
-      EXECUTE (plan.sync).fits USING ARRAY(SELECT u.i FROM unnest(noted.images, noted.states) AS u (i, s) WHERE u.s = 'sending');
+      EXECUTE (plan.sync).fits USING ARRAY(SELECT r.image FROM unnest(noted.rows) AS r WHERE r.state = 'sending');
     EXCEPTION WHEN data_exception OR cannot_coerce OR integrity_constraint_violation THEN
       fits := false;
     END;

@@ -130,7 +130,7 @@ my $copy = $crm->sql(q{SELECT id FROM dataverse_private.copies WHERE target = 'm
 for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse_private.resolve_copy('mine.account', 'local', 1000000, jsonb_build_object('mine.account', 1000000))",
 	"SELECT dataverse_private.pending_take($copy, '{}')", "SELECT dataverse_private.pending_ids($copy, '{filed}')", "SELECT dataverse_private.pending_place($copy, '{}')",
 	"SELECT dataverse_private.pending_among($copy, '{}')", "SELECT dataverse_private.pending_dirty($copy, '{}')", "SELECT dataverse_private.pending_retry($copy, NULL)",
-	"SELECT dataverse_private.pending_stage($copy, '{}', '{}', '{}', '{}', '{}', '{}')",
+	"SELECT dataverse_private.pending_stage($copy, '{}')",
 	"SELECT dataverse_private.pending_loosen($copy, jsonb_populate_record(NULL::dataverse_private.sync_plan, '{}'))",
 	"SELECT dataverse_private.pending_next($copy, '{filed}', 1)", "SELECT dataverse_private.pending_set($copy, '{}')",
 	"SELECT dataverse_private.pending_keep($copy, '{}', true)", "SELECT dataverse_private.pending_hide($copy, '{}', '{}')", "SELECT dataverse_private.pending_drop($copy, NULL)",
