@@ -39,8 +39,8 @@ CREATE TYPE dataverse_private.sync_plan AS (
 COMMENT ON TYPE dataverse_private.sync_plan IS
   'the statements of dataverse.sync() for one table, and what it knows about columns';
 
--- What the steps of a run need to know, and the statements that they execute.  Statements with names of the copy run
--- with the caller's search path.
+-- What the steps of a run need to know, and the statements that they execute.  A plan outlives transactions (see "What is
+-- easily got wrong" in src/sync/README.md).
 CREATE TYPE dataverse_private.copy_plan AS (
   -- arguments of the call; "named" is false for the tables of dataverse.pull_all()
   target text,
