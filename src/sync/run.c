@@ -155,9 +155,12 @@ show_phase(dv_run *run)
 static void
 take_step(dv_run *run)
 {
-	run->task = task_after(run, run->kind->tasks[run->task].step(run));
+	dv_outcome	outcome = run->kind->tasks[run->task].step(run);
+
+	/* the task that has failed is the last one */
 	if (run->error != NULL)
 		return;
+	run->task = task_after(run, outcome);
 	if (run->task != DV_RUN_END)
 	{
 		/* the next step may have to wait */
