@@ -246,29 +246,14 @@ guide_planner(bool nested_loops)
 	dv_run_set("jit", "off");
 }
 
-static void
-execute(const char *sql, int nargs, Oid *types, Datum *values, const char *nulls)
-{
-	int			status = SPI_execute_with_args(sql, nargs, types, values, nulls, false, 0);
-
-	if (status < 0)
-		elog(ERROR, "could not execute a statement: %s", SPI_result_code_string(status));
-}
-
 /* Executes a statement for rows of a chunk; "these" is an array of numbers or ids, or NULL. */
 static void
 execute_for(const char *sql, const push_chunk *c, ArrayType *these)
 {
-	Oid			types[] = {
-		INT8OID, INT8OID, these != NULL ? get_array_type(ARR_ELEMTYPE(these)) : INT8ARRAYOID, INT8OID, TIMESTAMPTZOID
-	};
-	Datum		values[] = {
-		Int64GetDatum(c->first), Int64GetDatum(c->last), PointerGetDatum(these),
-		Int64GetDatum(c->state->version_before), TimestampTzGetDatum(c->state->staged_at)
-	};
-	const char	nulls[] = {' ', ' ', these != NULL ? ' ' : 'n', c->state->version_before >= 0 ? ' ' : 'n', ' ', '\0'};
-
-	execute(sql, lengthof(values), types, values, nulls);
+	dv_spi_call(sql, dv_spi_of_int8(c->first), dv_spi_of_int8(c->last),
+				these != NULL ? dv_spi_of_array(these) : dv_spi_null(INT8ARRAYOID),
+				c->state->version_before >= 0 ? dv_spi_of_int8(c->state->version_before) : dv_spi_null(INT8OID),
+				dv_spi_of_time(c->state->staged_at));
 }
 
 static ArrayType *
@@ -349,7 +334,7 @@ execute_plainly(const char *sql)
 	int			level = NewGUCNestLevel();
 
 	dv_run_set("search_path", READS);
-	execute(sql, 0, NULL, NULL, NULL);
+	dv_spi_execute(sql, 0, NULL);
 	AtEOXact_GUC(true, level);
 }
 
@@ -369,14 +354,11 @@ make_statements(push *p, Oid staging)
 		&plan->with_ids, &plan->number_ids, &plan->duplicate, &plan->version, &plan->match, &plan->upsert_key, &plan->id_column
 	};
 	bool	   *flags[] = {&plan->is_own, &plan->is_given, &plan->by_id, &plan->pairs};
-	Oid			types[] = {REGCLASSOID, REGCLASSOID, TEXTOID, TEXTARRAYOID};
-	Datum		values[] = {
-		ObjectIdGetDatum(p->relid), ObjectIdGetDatum(staging), CStringGetTextDatum(operations[p->operation]), PointerGetDatum(p->key)
-	};
 	int			column = 0;
 	int			i;
 
-	execute("SELECT * FROM dataverse_private.push_statements($1, $2, $3, $4)", lengthof(values), types, values, NULL);
+	dv_spi_call("SELECT * FROM dataverse_private.push_statements($1, $2, $3, $4)", dv_spi_of_table(p->relid),
+				dv_spi_of_table(staging), dv_spi_of_text(operations[p->operation]), dv_spi_of_array(p->key));
 	for (i = 0; i < (int) lengthof(texts); i++)
 	{
 		const char *text = dv_spi_result_text(++column);
@@ -390,24 +372,17 @@ make_statements(push *p, Oid staging)
 static char *
 source_address(const push *p)
 {
-	Oid			type = REGCLASSOID;
-	Datum		table = ObjectIdGetDatum(p->relid);
-
-	execute("SELECT dataverse_private.pull_source_address($1)", 1, &type, &table, NULL);
-	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	dv_spi_call("SELECT dataverse_private.pull_source_address($1)", dv_spi_of_table(p->relid));
+	return dv_spi_result_text(1);
 }
 
 /* Creates the table for the rows of a query. */
 static Oid
 create_table(const push *p, const char *name, SPIPlanPtr query)
 {
-	Oid			types[] = {TEXTOID, REGCLASSOID, TEXTARRAYOID, TEXTOID, TEXTARRAYOID};
-	Datum		values[] = {
-		CStringGetTextDatum(name), ObjectIdGetDatum(p->relid), PointerGetDatum(dv_stage_columns(query)),
-		CStringGetTextDatum(operations[p->operation]), PointerGetDatum(p->key)
-	};
-
-	execute("SELECT dataverse_private.push_table($1, $2, $3, $4, $5, pg_catalog.current_schemas(false))", 5, types, values, NULL);
+	dv_spi_call("SELECT dataverse_private.push_table($1, $2, $3, $4, $5, pg_catalog.current_schemas(false))",
+				dv_spi_of_text(name), dv_spi_of_table(p->relid), dv_spi_of_array(dv_stage_columns(query)),
+				dv_spi_of_text(operations[p->operation]), dv_spi_of_array(p->key));
 	return DatumGetObjectId(dv_spi_result(1).datum);
 }
 
@@ -448,7 +423,7 @@ refuse_duplicates(const push *p)
 	execute_plainly(p->plan.duplicate);
 	if (SPI_processed == 0)
 		return;
-	example = SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	example = dv_spi_result_text(1);
 	ereport(ERROR,
 			(errcode(ERRCODE_CARDINALITY_VIOLATION),
 			 errmsg("the query returns several rows for the same row of foreign table %s", p->name),
@@ -506,7 +481,7 @@ take_restored(push *p, dv_push_state *state, Oid staging)
 	if (OidIsValid(staging))
 	{
 		execute_plainly(psprintf("SELECT count(*) FROM ONLY %s", dv_relation_qualified_name(staging)));
-		n = strtoll(SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1), NULL, 10);
+		n = dv_spi_result_int8(1);
 	}
 	if (n != state->rows)
 		ereport(ERROR,
@@ -759,14 +734,10 @@ doubt_marked(dv_run *run)
 static const char *
 cure_of(const push *p, int sqlstate)
 {
-	Oid			types[] = {REGCLASSOID, TEXTOID, TEXTOID};
-	Datum		values[] = {
-		ObjectIdGetDatum(p->relid), CStringGetTextDatum(unpack_sql_state(sqlstate)),
-		CStringGetTextDatum(p->operation == UPSERT ? "insert" : operations[p->operation])
-	};
-
-	execute("SELECT dataverse_private.pull_cure($1, '', $2, ARRAY['SELECT', pg_catalog.upper($3)])", 3, types, values, NULL);
-	return SPI_getvalue(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1);
+	dv_spi_call("SELECT dataverse_private.pull_cure($1, '', $2, ARRAY['SELECT', pg_catalog.upper($3)])",
+				dv_spi_of_table(p->relid), dv_spi_of_text(unpack_sql_state(sqlstate)),
+				dv_spi_of_text(p->operation == UPSERT ? "insert" : operations[p->operation]));
+	return dv_spi_result_text(1);
 }
 
 static void
@@ -825,18 +796,17 @@ static const dv_run_kind kind = {
 static void
 check_arguments(FunctionCallInfo fcinfo)
 {
-	Oid			types[] = {TEXTOID, REGCLASSOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT4OID, INT4OID, BOOLOID};
-	Datum		values[8];
-	char		nulls[9] = "";
+	static const Oid types[] = {TEXTOID, REGCLASSOID, TEXTARRAYOID, TEXTOID, TEXTOID, INT4OID, INT4OID, BOOLOID};
+	dv_spi_value values[lengthof(types)];
 	int			i;
 
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < (int) lengthof(types); i++)
+		values[i] = (dv_spi_value)
 	{
-		values[i] = PG_GETARG_DATUM(i);
-		nulls[i] = PG_ARGISNULL(i) ? 'n' : ' ';
-	}
-	execute("SELECT dataverse_private.push_check($2, $1, $3, coalesce($4, CASE WHEN $3 IS NULL THEN 'insert' ELSE 'upsert' END), $5, $6, $7, $8)",
-			8, types, values, nulls);
+		types[i], PG_GETARG_DATUM(i), PG_ARGISNULL(i)
+	};
+	dv_spi_execute("SELECT dataverse_private.push_check($2, $1, $3, coalesce($4, CASE WHEN $3 IS NULL THEN 'insert' ELSE 'upsert' END), $5, $6, $7, $8)",
+				   lengthof(types), values);
 }
 
 static push_operation

@@ -15,6 +15,7 @@
 #include "utils/builtins.h"
 #include "utils/datum.h"
 #include "utils/lsyscache.h"
+#include "utils/timestamp.h"
 
 #include "sync/spi.h"
 
@@ -33,6 +34,33 @@ dv_spi_of_bool(bool value)
 	return (dv_spi_value)
 	{
 		BOOLOID, BoolGetDatum(value), false
+	};
+}
+
+dv_spi_value
+dv_spi_of_time(TimestampTz value)
+{
+	return (dv_spi_value)
+	{
+		TIMESTAMPTZOID, TimestampTzGetDatum(value), false
+	};
+}
+
+dv_spi_value
+dv_spi_of_array(ArrayType *value)
+{
+	return (dv_spi_value)
+	{
+		get_array_type(ARR_ELEMTYPE(value)), PointerGetDatum(value), false
+	};
+}
+
+dv_spi_value
+dv_spi_null(Oid type)
+{
+	return (dv_spi_value)
+	{
+		type, (Datum) 0, true
 	};
 }
 

@@ -7,6 +7,9 @@
 #ifndef DV_SPI_H
 #define DV_SPI_H
 
+#include "datatype/timestamp.h"
+#include "utils/array.h"
+
 /* A value and its type. */
 typedef struct dv_spi_value
 {
@@ -17,6 +20,9 @@ typedef struct dv_spi_value
 
 extern dv_spi_value dv_spi_of_int8(int64 value);
 extern dv_spi_value dv_spi_of_bool(bool value);
+extern dv_spi_value dv_spi_of_time(TimestampTz value);
+extern dv_spi_value dv_spi_of_array(ArrayType *value);
+extern dv_spi_value dv_spi_null(Oid type);
 extern dv_spi_value dv_spi_of_table(Oid relid); /* regclass; InvalidOid: null */
 extern dv_spi_value dv_spi_of_text(const char *value);	/* NULL: null */
 
