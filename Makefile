@@ -125,7 +125,7 @@ bench-write-memory:
 	@ROWS='$(ROWS)' test/bench/write --memory
 
 bench-sync:
-	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' CHANGED='$(CHANGED)' SENT='$(SENT)' KILLS='$(KILLS)' HISTORIES='$(HISTORIES)' SEED='$(SEED)' test/bench/sync
+	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' CHANGED='$(CHANGED)' SENT='$(SENT)' KILLS='$(KILLS)' HISTORIES='$(HISTORIES)' SEED='$(SEED)' ONLY='$(ONLY)' test/bench/sync
 
 bench-track:
 	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' WIDE='$(WIDE)' test/bench/track

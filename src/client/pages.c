@@ -54,7 +54,7 @@
 /* The request for a page, whose answer is awaited or being read. */
 typedef struct page_request
 {
-	dv_call    *call;			/* NULL: none */
+	dv_call    *call;			/* NULL: none, or with a URL, not sent yet */
 	MemoryContext context;		/* of the call and everything that belongs to it */
 	char	   *url;
 	bool		batched;
@@ -379,6 +379,8 @@ has_arrived(dv_pages *pages)
 
 	if (pages->waiting_since == 0)
 		pages->waiting_since = now;
+	if (pages->now.call == NULL)
+		send_request(pages, &pages->now, pages->now.url, NULL, 0);
 	if (!dv_call_done(pages->now.call))
 		dv_call_advance();
 	/* a request that waited for a slot may have left */
@@ -445,6 +447,13 @@ guess_next(dv_pages *pages, const char *body, size_t len)
 	return pnstrdup(link.text, link.len);
 }
 
+/* Is it uncertain whether the caller wants a second page? */
+static bool
+hesitates(const dv_pages *pages)
+{
+	return pages->spec.tentative && pages->number == 1;
+}
+
 /* Requests the next page, if one probably exists. */
 static void
 look_ahead(dv_pages *pages, const char *body, size_t len)
@@ -453,7 +462,7 @@ look_ahead(dv_pages *pages, const char *body, size_t len)
 	char	   *url;
 	bool		wanted;
 
-	if (pages->first)
+	if (pages->first || hesitates(pages))
 		return;
 	url = guess_next(pages, body, len);
 	wanted = pages->spec.watcher == NULL ? more_is_wanted(pages) :
@@ -739,7 +748,10 @@ turn_page(dv_pages *pages)
 	if (pages->ahead.call == NULL || strcmp(pages->ahead.url, url) != 0)
 	{
 		drop_request(pages, &pages->ahead);
-		send_request(pages, &pages->ahead, url, NULL, 0);
+		if (hesitates(pages))
+			pages->ahead.url = MemoryContextStrdup(pages->context, url);
+		else
+			send_request(pages, &pages->ahead, url, NULL, 0);
 	}
 	if (chained != url)
 		pfree(chained);
@@ -806,7 +818,7 @@ dv_pages_count_unread(dv_pages *pages)
 bool
 dv_pages_ready(const dv_pages *pages)
 {
-	return pages->done || pages->open || dv_call_done(pages->now.call);
+	return pages->done || pages->open || (pages->now.call != NULL && dv_call_done(pages->now.call));
 }
 
 dv_pages_state

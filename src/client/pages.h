@@ -71,6 +71,8 @@ typedef struct dv_pages_spec
 	bool		track_changes;	/* the service must end the rows with a delta link */
 	bool		by_page;		/* the caller wants to know where each page ends, and what is
 								 * deleted */
+	bool		tentative;		/* it may end after the first page: the second one is not
+								 * requested before its rows are wanted */
 	const char *way_out;		/* hint for errors that a query of another kind would avoid; or
 								 * NULL */
 	bool		has_plainer;	/* the query has a plainer form: see dv_pages_refusal */

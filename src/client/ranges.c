@@ -37,6 +37,10 @@
  * more ranges are begun as long as most of the time is spent waiting for answers,
  * and only as many as would end the waiting.
  *
+ * With "by_page", the caller learns where each page ends, and what is left to be
+ * read then.  Between two pages, every range is at the end of one of its own, or in
+ * a page that is requested again, and what it has returned ends with its last row.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
@@ -51,8 +55,6 @@
 #include "client/ranges.h"
 #include "client/standing.h"
 #include "dataverse/header.h"
-
-#define MOST_RANGES 64
 
 /* The number of new ranges that a page allows for, and each range that may be read at a time. */
 #define CREDIT_OF_PAGE 2
@@ -95,6 +97,7 @@ typedef struct range
 	MemoryContext context;		/* of the range and its requests */
 	dv_pages   *pages;
 	dv_query	query;			/* for its rows */
+	bool		undivided;		/* its request is that for the query as a whole */
 	bool		plain;			/* its bounds were not sent */
 	dv_id_range bounds;
 
@@ -122,8 +125,10 @@ struct dv_ranges
 	dv_ranges_spec spec;
 	dv_query	query;
 	MemoryContext context;
-	range	   *ranges[MOST_RANGES];	/* those that have not ended */
+	range	   *ranges[DV_RANGES_MOST]; /* those that are being read */
 	int			n;
+	dv_id_range later[DV_RANGES_MOST];	/* those of an earlier read that have not begun */
+	int			nlater;
 	int			current;		/* the one whose page is being read; -1: none */
 	int			turn;			/* the one that was selected last */
 	const dv_error *refusal;	/* see dv_pages_refusal */
@@ -133,6 +138,7 @@ struct dv_ranges
 	dv_ordered_id tried;		/* the requested id */
 	probe		trial;			/* requests it */
 
+	bool		single;			/* the query is undivided, and its pages do everything themselves */
 	bool		divides;		/* new ranges may be begun */
 	bool		divided;		/* there has been more than one */
 	bool		look;			/* a new range may have become possible */
@@ -239,7 +245,7 @@ start_range(range *r)
 	spec.progress = NULL;
 	spec.watcher = watch_page;
 	spec.watcher_arg = r;
-	if (r->bounds.has_low || r->plain)
+	if (!r->undivided)
 	{
 		MemoryContext old = MemoryContextSwitchTo(r->context);
 
@@ -522,6 +528,34 @@ addable(dv_ranges *all)
 	return most <= 0 ? 0 : Min(most, room(all));
 }
 
+/* Begins to read a range of its own. */
+static range *
+begin_range(dv_ranges *all, const dv_id_range *bounds)
+{
+	range	   *r = add_range(all);
+	MemoryContext old = MemoryContextSwitchTo(r->context);
+
+	r->bounds = *bounds;
+	r->query.filter = dv_id_range_filter(r->query.filter, r->query.primary_id, DV_GE, &r->bounds);
+	start_range(r);
+	MemoryContextSwitchTo(old);
+	return r;
+}
+
+/* Begins ranges that an earlier read has left. */
+static void
+begin_later(dv_ranges *all)
+{
+	dv_pages_stats *stats = all->spec.pages.stats;
+
+	while (all->nlater > 0 && (all->n == 0 || addable(all) > 0))
+	{
+		begin_range(all, &all->later[--all->nlater]);
+		stats->ranges++;
+		stats->most_ranges = Max(stats->most_ranges, all->n);
+	}
+}
+
 static bool
 has_end(const range *r)
 {
@@ -564,19 +598,14 @@ estimate(const range *r)
 static void
 cut_range(range *before, const dv_ordered_id *cut)
 {
-	dv_ranges  *all = before->all;
-	range	   *r = add_range(all);
-	MemoryContext old = MemoryContextSwitchTo(r->context);
+	dv_id_range rest = dv_id_range_cut(&before->bounds, cut);
+	range	   *r = begin_range(before->all, &rest);
 
-	r->bounds = dv_id_range_cut(&before->bounds, cut);
 	r->has_top = before->has_top;
 	r->top = before->top;
 	before->has_top = false;
-	r->query.filter = dv_id_range_filter(r->query.filter, r->query.primary_id, DV_GE, &r->bounds);
-	start_range(r);
-	MemoryContextSwitchTo(old);
-	all->credit--;
-	all->spec.pages.stats->ranges++;
+	before->all->credit--;
+	before->all->spec.pages.stats->ranges++;
 }
 
 /*
@@ -631,15 +660,16 @@ order_is_proven(const range *r)
 static void
 add_ranges(dv_ranges *all)
 {
-	double		left[MOST_RANGES];
-	int			parts[MOST_RANGES];
+	double		left[DV_RANGES_MOST];
+	int			parts[DV_RANGES_MOST];
 	int			n = all->n;
 	int			more;
 	bool		ordered;
 	int			i;
 
 	all->look = false;
-	if (!all->divides)
+	begin_later(all);
+	if (!all->divides || all->nlater > 0)
 		return;
 	more = addable(all);
 	for (i = 0; i < n; i++)
@@ -690,7 +720,7 @@ dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner)
 	all->query = *spec->query;
 	all->context = context;
 	all->current = -1;
-	all->allowed = spec->automatic ? 1 : Min(spec->most, MOST_RANGES);
+	all->allowed = spec->automatic ? 1 : Min(spec->most, DV_RANGES_MOST);
 	all->credit = spec->most * CREDIT_OF_RANGE;
 	all->divides = spec->most > 1 &&
 		strlen(spec->pages.path) + strlen(dv_session_root(spec->pages.session)) +
@@ -700,13 +730,24 @@ dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner)
 		all->id_name = dv_names_init(MemoryContextAlloc(context, dv_names_size(&all->spec.pages.id, 1)),
 									 &all->spec.pages.id, 1);
 	all->mark_time = dv_now();
+	if (spec->nleft > 0)
+	{
+		all->divided = true;
+		all->nlater = spec->nleft;
+		memcpy(all->later, spec->left, sizeof(dv_id_range) * spec->nleft);
+		if (spec->automatic)
+			all->allowed = Min(spec->nleft, spec->most);
+		begin_later(all);
+		return all;
+	}
 	r = add_range(all);
-	if (all->divides)
-		start_range(r);
-	else
+	r->undivided = true;
+	/* pages that are neither divided nor counted do everything themselves */
+	all->single = !all->divides && !spec->pages.by_page;
+	if (all->single)
 		start_pages(r, &all->spec.pages);
-	if (!all->divides)
-		all->spec.most = 1;
+	else
+		start_range(r);
 	return all;
 }
 
@@ -750,13 +791,6 @@ const dv_error *
 dv_ranges_refusal(const dv_ranges *all)
 {
 	return all->refusal;
-}
-
-/* Is the query undivided?  Then its pages do everything themselves. */
-static bool
-is_single(const dv_ranges *all)
-{
-	return all->spec.most == 1;
 }
 
 /*
@@ -954,10 +988,14 @@ select_range(dv_ranges *all)
 	return true;
 }
 
-/* Reads one row of the current range.  Returns true if it belongs to it. */
-static bool
+/*
+ * Reads one row of the current range.  Returns DV_PAGES_WAITING if there is none that
+ * belongs to it, and with "by_page", DV_PAGES_TURNED at the end of a page.
+ */
+static dv_pages_state
 read_row(dv_ranges *all, dv_value *values)
 {
+	bool		by_page = all->spec.pages.by_page;
 	int			i = all->current;
 	range	   *r = all->ranges[i];
 	dv_pages_stats *stats = all->spec.pages.stats;
@@ -974,33 +1012,39 @@ read_row(dv_ranges *all, dv_value *values)
 	{
 		case DV_PAGES_WAITING:
 			all->current = -1;
-			return false;
+			return DV_PAGES_WAITING;
 		case DV_PAGES_END:
 			end_pages(all, i);
-			return false;
-		case DV_PAGES_TOMBSTONE:	/* these occur only with "by_page" */
+			return DV_PAGES_WAITING;
 		case DV_PAGES_TURNED:
+			all->current = -1;
+			if (dv_pages_link(r->pages) == NULL)
+				end_range(all, i);
+			return DV_PAGES_TURNED;
+		case DV_PAGES_TOMBSTONE:	/* only changes have them */
 		case DV_PAGES_ROW:
 			break;
 	}
 	switch (place_of(r, &values[all->spec.id]))
 	{
 		case ROW_BEFORE:
-			return false;
+			return DV_PAGES_WAITING;
 		case ROW_BEHIND:
+			if (by_page && all->spec.pages.metadata != NULL)
+				dv_page_metadata(dv_pages_page(r->pages), all->spec.pages.metadata);
 			end_range(all, i);
-			return false;
+			return by_page ? DV_PAGES_TURNED : DV_PAGES_WAITING;
 		case ROW_INSIDE:
 			break;
 	}
 	all->returned++;
-	return true;
+	return DV_PAGES_ROW;
 }
 
 dv_pages_state
 dv_ranges_poll(dv_ranges *all, dv_value *values)
 {
-	if (is_single(all))
+	if (all->single)
 	{
 		dv_pages_state state = dv_pages_poll(all->ranges[0]->pages, values);
 
@@ -1009,8 +1053,10 @@ dv_ranges_poll(dv_ranges *all, dv_value *values)
 	}
 	if (all->n > 1 && ++all->since_advance % ADVANCE_EVERY == 0)
 		dv_call_advance();
-	while (all->n > 0)
+	while (all->n + all->nlater > 0)
 	{
+		dv_pages_state state;
+
 		CHECK_FOR_INTERRUPTS();
 		if (all->look || all->current < 0)
 		{
@@ -1020,8 +1066,9 @@ dv_ranges_poll(dv_ranges *all, dv_value *values)
 		}
 		if (all->current < 0 && !select_range(all))
 			return DV_PAGES_WAITING;
-		if (read_row(all, values))
-			return DV_PAGES_ROW;
+		state = read_row(all, values);
+		if (state != DV_PAGES_WAITING)
+			return state;
 	}
 	return DV_PAGES_END;
 }
@@ -1037,19 +1084,59 @@ dv_ranges_ready(const dv_ranges *all)
 	return all->n == 0;
 }
 
-bool
-dv_ranges_next(dv_ranges *all, dv_value *values)
+dv_pages_state
+dv_ranges_step(dv_ranges *all, dv_value *values)
 {
 	dv_pages_state state;
 
-	if (is_single(all))
+	while ((state = dv_ranges_poll(all, values)) == DV_PAGES_WAITING)
+		dv_call_pause(0, DV_WAIT_RESPONSE);
+	return state;
+}
+
+bool
+dv_ranges_next(dv_ranges *all, dv_value *values)
+{
+	if (all->single)
 	{
 		bool		any = dv_pages_next(all->ranges[0]->pages, values);
 
 		all->refusal = dv_pages_refusal(all->ranges[0]->pages);
 		return any;
 	}
-	while ((state = dv_ranges_poll(all, values)) == DV_PAGES_WAITING)
-		dv_call_pause(0, DV_WAIT_RESPONSE);
-	return state == DV_PAGES_ROW;
+	return dv_ranges_step(all, values) == DV_PAGES_ROW;
+}
+
+/*
+ * What is left to be read
+ */
+
+const char *
+dv_ranges_link(const dv_ranges *all)
+{
+	return all->divided || all->n == 0 ? NULL : dv_pages_link(all->ranges[0]->pages);
+}
+
+int
+dv_ranges_left(const dv_ranges *all, dv_id_range *left)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; all->divided && i < all->n; i++)
+	{
+		const range *r = all->ranges[i];
+		dv_id_range rest = r->bounds;
+
+		/* rows before the range are no part of it */
+		if (r->has_last && (!rest.has_low || dv_id_compare(&r->last, &rest.low) >= 0))
+		{
+			rest.has_low = true;
+			rest.low = dv_id_after(&r->last, 1);
+		}
+		if (!rest.has_low || !rest.has_high || dv_id_compare(&rest.low, &rest.high) < 0)
+			left[n++] = rest;
+	}
+	memcpy(&left[n], all->later, sizeof(dv_id_range) * all->nlater);
+	return n + all->nlater;
 }

@@ -11,6 +11,7 @@
 #ifndef DV_RANGES_H
 #define DV_RANGES_H
 
+#include "client/id_range.h"
 #include "client/pages.h"
 #include "dataverse/query.h"
 
@@ -26,6 +27,8 @@ typedef struct dv_ranges_spec
 	int			most;			/* ranges at a time; 1: the query is not divided */
 	bool		automatic;		/* as many of them as make reading faster */
 	double		expected;		/* number of rows; negative if not known */
+	const dv_id_range *left;	/* what an earlier read has left (see dv_ranges_left); copied */
+	int			nleft;			/* 0: all rows, or those from the path of "pages" on */
 } dv_ranges_spec;
 
 /* The most ranges at a time unless options say otherwise. */
@@ -37,10 +40,21 @@ typedef struct dv_ranges_spec
  */
 extern dv_ranges *dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner);
 extern bool dv_ranges_next(dv_ranges *ranges, dv_value *values);
+extern dv_pages_state dv_ranges_step(dv_ranges *ranges, dv_value *values);
 extern dv_pages_state dv_ranges_poll(dv_ranges *ranges, dv_value *values);
 extern bool dv_ranges_ready(const dv_ranges *ranges);
 extern const dv_error *dv_ranges_refusal(const dv_ranges *ranges);
 extern void dv_ranges_count_unread(dv_ranges *ranges);
+
+/*
+ * Where another read continues, when this one has returned DV_PAGES_TURNED.  As long as
+ * the rows were not divided, this is the link to the next page.  Then it is the ranges
+ * of ids that have not been returned, of which there are at most DV_RANGES_MOST; their
+ * number is returned.  NULL and 0: all rows have been returned.
+ */
+#define DV_RANGES_MOST 64
+extern const char *dv_ranges_link(const dv_ranges *ranges);
+extern int	dv_ranges_left(const dv_ranges *ranges, dv_id_range *left);
 
 /* See dv_pages_leave and, with "counts_unread", dv_pages_count_unread.  "ranges" may be NULL. */
 extern void dv_ranges_leave(dv_ranges *ranges, bool counts_unread);

@@ -50,6 +50,7 @@ CREATE FUNCTION dataverse_private.read_page(
   token text,
   after bigint,
   track boolean,
+  expected double precision DEFAULT NULL,
   OUT link text,
   OUT token text,
   OUT upserts bigint,
@@ -59,8 +60,16 @@ RETURNS record
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_read_page';
 
-COMMENT ON FUNCTION dataverse_private.read_page(regclass, text[], text, text, bigint, boolean) IS
+COMMENT ON FUNCTION dataverse_private.read_page(regclass, text[], text, text, bigint, boolean, double precision) IS
   'reads a page of rows or changes and keeps it; for dataverse.pull()';
+
+CREATE FUNCTION dataverse_private.first_token(foreign_table regclass, OUT token text, OUT "rows" double precision)
+RETURNS record
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_first_token';
+
+COMMENT ON FUNCTION dataverse_private.first_token(regclass) IS
+  'a token of change tracking that is older than everything read later, null if the service gives none, and how many rows it expects; for dataverse.pull()';
 
 CREATE FUNCTION dataverse_private.page_rows(row_type anyelement)
 RETURNS SETOF anyelement

@@ -20,6 +20,7 @@ CREATE TABLE dataverse_private.copies (
   whole boolean NOT NULL DEFAULT false,
   again boolean NOT NULL DEFAULT false,
   link text,
+  expected double precision,
   token text,
   token_at timestamptz,
   token_life interval,
@@ -53,6 +54,8 @@ COMMENT ON COLUMN dataverse_private.copies.tracking_refused IS 'Dataverse has re
 COMMENT ON COLUMN dataverse_private.copies.storage IS 'the files of the table when a step of a run last looked';
 COMMENT ON COLUMN dataverse_private.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse_private.copies.again IS 'the comparison under way has to be followed by another one';
+COMMENT ON COLUMN dataverse_private.copies.link IS 'where reading continues: a link to the next page, or the ranges of ids that are left';
+COMMENT ON COLUMN dataverse_private.copies.expected IS 'about how many rows there are, as told with the token';
 COMMENT ON COLUMN dataverse_private.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
 COMMENT ON COLUMN dataverse_private.copies.metadata IS 'the version of all definitions when those in schema were read';
 COMMENT ON COLUMN dataverse_private.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
@@ -292,7 +295,7 @@ BEGIN
   DELETE FROM dataverse_private.copy_ids AS i WHERE i.copy = copy_restart.copy;
   PERFORM dataverse_private.copy_admit_all(copy);
   UPDATE dataverse_private.copies AS c
-  SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}', followed = '{}', unfed = '{}', numbers = NULL, types_here = NULL, storage = NULL, link = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
+  SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}', followed = '{}', unfed = '{}', numbers = NULL, types_here = NULL, storage = NULL, link = NULL, expected = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
       ids = 0, refused = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
@@ -471,7 +474,7 @@ BEGIN
   SET known = state.known, columns = state.columns, types = state.types, followed = state.followed, unfed = state.unfed,
       numbers = state.numbers, types_here = state.types_here, storage = state.storage, source = state.source,
       tracked = state.tracked, tracking_refused = state.tracking_refused, metadata = state.metadata, schema = state.schema,
-      phase = state.phase, whole = state.whole, again = state.again, link = state.link, ids = state.ids,
+      phase = state.phase, whole = state.whole, again = state.again, link = state.link, expected = state.expected, ids = state.ids,
       token = state.token, token_at = state.token_at, token_life = state.token_life, token_life_at = state.token_life_at,
       marks = state.marks, marked_at = state.marked_at, compared_at = state.compared_at, filled = state.filled
   WHERE c.id = state.id AND c.target_oid IS NOT DISTINCT FROM state.target_oid

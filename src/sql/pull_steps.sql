@@ -679,8 +679,11 @@ COMMENT ON FUNCTION dataverse_private.pull_token_version(text) IS
 -- rows that differ.  There is no more to read when the copy is in step.  "remark" is
 -- for the record of the run.
 --
--- The token of a first read may refer to its beginning or to its end.  Therefore
--- rows that a first read may have missed are found by comparing ids and versions
+-- If a read of all rows has more than one page, a token is obtained before it, if
+-- the service gives one: then the rows can be read in ranges, and changes that are
+-- made meanwhile come with the changes since the token.  Otherwise they are read for
+-- the token, which may refer to the beginning or to the end of a first read.
+-- Therefore rows that it may have missed are found by comparing ids and versions
 -- after it, unless the number in the token is not greater than the greatest
 -- version before it: then the token refers to the beginning.
 CREATE FUNCTION dataverse_private.pull_step(
@@ -709,6 +712,7 @@ DECLARE
   missing record;
   storage CONSTANT bigint[] := dataverse_private.pull_storage(plan.target);
   no_versions CONSTANT boolean := plan.version_column IS NULL;
+  first record;
   anew boolean := false;
   redefined boolean := false;
   went_back boolean;
@@ -754,7 +758,7 @@ BEGIN
     END IF;
   END IF;
   IF state.link IS NULL AND plan.can_follow AND
-     (NOT state.tracked OR (state.phase = 'backfill' AND NOT plan.elastic)) THEN
+     (NOT state.tracked OR (state.phase = 'backfill' AND state.token IS NULL AND NOT plan.elastic)) THEN
     top := dataverse_private.pull_top(plan);
     -- the newest row was deleted, or the environment was restored from a backup
     IF state.phase = 'current' AND top < (SELECT max(m) FROM unnest(state.marks) AS m) THEN
@@ -780,7 +784,7 @@ BEGIN
   END IF;
   BEGIN
     SELECT * INTO STRICT page FROM dataverse_private.read_page(
-      plan.foreign_table, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks);
+      plan.foreign_table, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks, state.expected);
   EXCEPTION
     -- the token has expired: read the rows that differ
     WHEN SQLSTATE 'DV001' THEN
@@ -801,6 +805,21 @@ BEGIN
       PERFORM dataverse_private.copy_put(state);
       RETURN;
   END;
+
+  -- if there are more pages, they are read after the token, and so is this one: it has not been merged
+  IF tracks AND state.link IS NULL AND page.link IS NOT NULL AND NOT plan.elastic THEN
+    SELECT * INTO STRICT first FROM dataverse_private.first_token(plan.foreign_table);
+    IF first.token IS NOT NULL THEN
+      state.token := first.token;
+      state.token_at := clock_timestamp();
+      state.expected := first.rows;
+      state.again := state.again AND state.phase = 'backfill';
+      PERFORM dataverse_private.end_pages();
+      PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
+      PERFORM dataverse_private.copy_put(state);
+      RETURN;
+    END IF;
+  END IF;
 
   -- if the pages of changes do not say so, the definition does, after they have been read
   IF page.metadata <> coalesce(state.metadata, '') OR page.metadata IS NULL AND page.link IS NULL THEN
@@ -869,7 +888,9 @@ BEGIN
       -- inserted rows may have been deleted, or others added
       EXECUTE plan.digest INTO here;
       state.filled := state.filled OR state.ids <> 0;
-      IF dataverse_private.pull_token_version(page.token) <= state.marks[1] AND NOT state.again AND here = state.ids THEN
+      IF (page.token IS NULL AND state.token IS NOT NULL OR dataverse_private.pull_token_version(page.token) <= state.marks[1])
+         AND NOT state.again AND here = state.ids
+      THEN
         state.phase := 'current';
         state.compared_at := clock_timestamp();
         state.ids := 0;

@@ -9,6 +9,15 @@
  * or not at all.  SQL gets the page's rows and the ids of deleted ones from
  * merge_page.c.
  *
+ * All rows of a standard table are read in ranges of ids (client/ranges.h), if that
+ * makes it faster and no token is wanted.  From the first division on, the link to
+ * continue by is a text of ours, "ids FROM..TO FROM..TO": the ranges that are left,
+ * each from an id up to another one, which does not belong to it; either can be
+ * missing.  It says as much as the last rows of all ranges, so nothing expires with
+ * it, and whoever continues reads at most the pages again that were on their way.
+ * Before the first division, the link is that of the service, because only a session
+ * that divides ids has proved that the service sorts them as we do.
+ *
  * The reader itself, with the next page on its way, outlives the transaction.  A
  * procedure that commits each page together with the link to the next one therefore
  * loses no time.  The reader continues only if the requested page is the one that it
@@ -39,7 +48,9 @@
 
 #include "client/call.h"
 #include "client/pages.h"
+#include "client/ranges.h"
 #include "compat.h"
+#include "dataverse/address.h"
 #include "dataverse/header.h"
 #include "fdw/connection.h"
 #include "fdw/decode.h"
@@ -48,6 +59,8 @@
 #include "fdw/scan/request.h"
 #include "net/clock.h"
 #include "net/xact.h"
+#include "sync/changes.h"
+#include "sync/delta_token.h"
 #include "sync/merge_page.h"
 
 DV_FUNCTION(dataverse_pull_info);
@@ -65,11 +78,29 @@ typedef struct reader
 	char	   *link;			/* where the next page is; NULL: at the end */
 	bool		track;			/* it is to end with a token */
 	dv_names   *names;
+	dv_ranges  *ranges;			/* NULL: it has pages */
 	dv_pages   *pages;
 	dv_pages_stats stats;
 	dv_progress *progress;
 	char		metadata[DV_METADATA_VERSION];	/* of the page that was read last */
 } reader;
+
+/* What the caller of read_page() wants. */
+typedef struct wish
+{
+	const dv_relation *relation;
+	dv_session *session;
+	dv_request	request;
+	List	   *columns;		/* their attribute numbers */
+	const char **names;			/* members of rows: each one once */
+	int			nnames;
+	int		   *members;		/* the index of each column's member, and then that of the id */
+	const char *link;			/* of the page; NULL: the first one of ranges of ids */
+	bool		begins;			/* this is the first page */
+	bool		track;
+	bool		in_ranges;
+	double		expected;		/* rows in all; negative if not known */
+} wish;
 
 static reader *current_reader = NULL;
 
@@ -122,12 +153,8 @@ static dv_xact_participant xact_participant = {
  * Arguments
  */
 
-/*
- * The caller must be allowed to read the table, and to send requests that the table itself would
- * not send.
- */
-static dv_relation *
-open_relation(Oid relid)
+dv_relation *
+dv_changes_open(Oid relid)
 {
 	dv_relation *relation = dv_relation_of(relid, ACL_SELECT);
 	AclResult	acl = pg_class_aclcheck(relid, GetUserId(), ACL_SELECT);
@@ -174,77 +201,124 @@ columns_of(const dv_relation *relation, ArrayType *names)
 }
 
 /*
- * A token is the text between "$deltatoken=" and the next option in a delta link, still encoded.
+ * Sets up the query for all rows, for changes since a token, or for rows above a version.
+ * The order of pages is the same in all requests, so that no row is skipped; only change
+ * tracking accepts no order, and has its own.
  */
-static void
-check_token(const char *token)
-{
-	if (token[0] == '\0' || token[strcspn(token, "&#?/ \t\r\n")] != '\0')
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid token of change tracking"),
-				 errhint("Tokens are returned by dataverse.changes().")));
-}
-
-static char *
-token_in(const dv_value *value)
-{
-	char	   *link = palloc(value->len + 1);
-	const char *p;
-	size_t		len;
-
-	if (dv_value_string(value, link, &len) != DV_VALUE_OK)
-		len = 0;
-	link[len] = '\0';
-	for (p = link; *p != '\0'; p++)
-		if (pg_strncasecmp(p, "deltatoken=", 11) == 0 && p > link &&
-			(p[-1] == '$' || (p - link >= 3 && pg_strncasecmp(p - 3, "%24", 3) == 0)))
-			return pnstrdup(p + 11, strcspn(p + 11, "&#"));
-	ereport(ERROR,
-			(errcode(ERRCODE_FDW_UNABLE_TO_CREATE_REPLY),
-			 errmsg("Dataverse returned a delta link without a token"),
-			 errdetail_internal("%s", link)));
-}
-
-/*
- * Returns the first request for all rows, for changes since a token, or for rows
- * above a version.  The order of pages is the same in all requests, so that no row
- * is skipped; only change tracking accepts no order, and has its own.
- */
-static char *
-first_link(const dv_relation *relation, const dv_request *request, const char *token,
-		   const int64 *after, bool track)
+static dv_query
+query_of(const dv_relation *relation, const dv_request *request, const char *token,
+		 const int64 *after, bool track)
 {
 	AttrNumber	version = dv_relation_column_of(relation, "versionnumber");
 	dv_query	query = {.entity_set = relation->entity_set, .table = relation->table};
-	dv_order	order = {0};
-	dv_operand	operand = {0};
-	dv_filter	filter = {.kind = DV_GT, .n = 1, .operands = &operand};
-	char	   *link;
 
 	query.primary_id = &relation->primary_id;
 	query.columns = request->columns;
 	query.ncolumns = request->ncolumns;
 	query.all_columns = request->all_columns;
+	query.by_id = token == NULL && !track && relation->type != DV_TABLE_VIRTUAL;
 	if (after != NULL)
 	{
+		dv_order   *order = palloc0(sizeof(*order));
+
 		if (version == 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_UNDEFINED_COLUMN),
 					 errmsg("foreign table \"%s\" has no column for \"versionnumber\"",
 							relation->name)));
-		filter.column = order.column = &dv_relation_attribute(relation, version)->column;
-		operand.text = psprintf(INT64_FORMAT, *after);
-		query.filter = &filter;
-		query.orders = &order;
+		order->column = &dv_relation_attribute(relation, version)->column;
+		query.filter = dv_filter_of(DV_GT, order->column, psprintf(INT64_FORMAT, *after));
+		query.orders = order;
 		query.norders = 1;
 	}
-	query.by_id = token == NULL && !track && relation->type != DV_TABLE_VIRTUAL;
-	link = dv_query_path(&query, DV_ODATA_WIRE, NULL);
+	return query;
+}
+
+/* Returns the first request of a query. */
+static char *
+first_link(const dv_query *query, const char *token)
+{
+	char	   *link = dv_query_path(query, DV_ODATA_WIRE, NULL);
+
 	if (token == NULL)
 		return link;
-	check_token(token);
+	dv_delta_token_check(token);
 	return psprintf("%s%c$deltatoken=%s", link, strchr(link, '?') == NULL ? '?' : '&', token);
+}
+
+/*
+ * Ranges that are left
+ */
+
+#define LEFT "ids"
+
+static bool
+is_left(const char *link)
+{
+	return link != NULL && strncmp(link, LEFT " ", strlen(LEFT) + 1) == 0;
+}
+
+static void
+append_id(StringInfo text, bool any, const dv_ordered_id *id)
+{
+	uint8		uuid[UUID_LEN];
+
+	if (!any)
+		return;
+	dv_id_unorder(id, uuid);
+	appendStringInfoString(text, dv_id_text(uuid));
+}
+
+/* Returns the text for ranges. */
+static char *
+write_left(const dv_id_range *left, int n)
+{
+	StringInfoData text;
+	int			i;
+
+	initStringInfo(&text);
+	appendStringInfoString(&text, LEFT);
+	for (i = 0; i < n; i++)
+	{
+		appendStringInfoChar(&text, ' ');
+		append_id(&text, left[i].has_low, &left[i].low);
+		appendStringInfoString(&text, "..");
+		append_id(&text, left[i].has_high, &left[i].high);
+	}
+	return text.data;
+}
+
+/* Reads an id, if there is one, and what must follow it. */
+static const char *
+read_id(const char *p, const char *then, bool *any, dv_ordered_id *id)
+{
+	dv_value	value = {.kind = DV_VALUE_STRING, .text = p, .len = strcspn(p, ". ")};
+
+	*any = value.len > 0;
+	p += value.len;
+	if ((*any && !dv_id_of_value(&value, id)) || strncmp(p, then, strlen(then)) != 0)
+		elog(ERROR, "invalid ranges of ids");
+	return p + strlen(then);
+}
+
+/* Reads ranges from their text; returns their number. */
+static int
+read_left(const char *link, dv_id_range *left)
+{
+	const char *p = link + strlen(LEFT);
+	int			n = 0;
+
+	while (*p == ' ')
+	{
+		if (n == DV_RANGES_MOST)
+			elog(ERROR, "too many ranges of ids");
+		p = read_id(p + 1, "..", &left[n].has_low, &left[n].low);
+		p = read_id(p, "", &left[n].has_high, &left[n].high);
+		n++;
+	}
+	if (n == 0 || *p != '\0')
+		elog(ERROR, "invalid ranges of ids");
+	return n;
 }
 
 /*
@@ -291,21 +365,47 @@ joined(const char **names, int n)
 }
 
 static bool
-is_reached(const dv_relation *relation, const dv_session *session, const char *link,
-		   const char *members, bool track)
+is_reached(const wish *w)
 {
 	const reader *r = current_reader;
 
-	return r != NULL && r->session == session && r->relid == relation->relid &&
-		r->link != NULL && strcmp(r->link, link) == 0 && r->track == track &&
-		strcmp(r->members, members) == 0;
+	return r != NULL && w->link != NULL && r->session == w->session &&
+		r->relid == w->relation->relid && r->link != NULL && strcmp(r->link, w->link) == 0 &&
+		r->track == w->track && strcmp(r->members, joined(w->names, w->nnames)) == 0;
 }
 
-/* "ordered": rows come in the order of their ids. */
-static reader *
-start_reader(const dv_relation *relation, const dv_request *request, dv_session *session,
-			 const char *link, const char **names, int nnames, bool track, bool ordered)
+/*
+ * Begins to read ranges of ids.  Everything that their requests are made of lives as long as
+ * the reader, which the definition of the foreign table does not.
+ */
+static void
+start_ranges(reader *r, const wish *w, dv_pages_spec *spec)
 {
+	const dv_relation *relation = dv_relation_open(r->relid);
+	dv_read_plan plan = dv_read_plan_columns(list_copy(w->columns));
+	dv_request	request;
+	dv_query   *query = palloc(sizeof(*query));
+	dv_id_range left[DV_RANGES_MOST];
+	dv_ranges_spec ranges = {.table = relation->table, .expected = w->expected, .left = left};
+
+	dv_request_init(&request, &plan, &relation, NIL);
+	*query = query_of(relation, &request, NULL, NULL, false);
+	ranges.query = query;
+	ranges.id = w->members[list_length(w->columns)];
+	ranges.most = dv_read_plan_ranges(&plan, relation, &ranges.automatic);
+	ranges.nleft = is_left(r->link) ? read_left(r->link, left) : 0;
+	if (r->link == NULL || ranges.nleft > 0)
+		spec->path = first_link(query, NULL);
+	spec->id = relation->primary_id.property;
+	ranges.pages = *spec;
+	r->ranges = dv_ranges_start(&ranges, r->context);
+}
+
+static reader *
+start_reader(const wish *w)
+{
+	const dv_relation *relation = w->relation;
+	const char *annotations = w->request.annotations;
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext, "dataverse reader",
 												  ALLOCSET_SMALL_SIZES);
 	MemoryContext old = MemoryContextSwitchTo(context);
@@ -316,36 +416,39 @@ start_reader(const dv_relation *relation, const dv_request *request, dv_session 
 	drop_reader();
 	dv_xact_join(&xact_participant);
 	r->context = context;
-	r->session = session;
+	r->session = w->session;
 	r->relid = relation->relid;
-	r->track = track;
+	r->track = w->track;
 	callback->func = forget_reader;
 	callback->arg = r;
 	MemoryContextRegisterResetCallback(context, callback);
 
-	r->members = joined(names, nnames);
-	r->link = pstrdup(link);
-	r->names = dv_names_init(palloc(dv_names_size(names, nnames)), names, nnames);
+	r->members = joined(w->names, w->nnames);
+	r->link = w->link != NULL ? pstrdup(w->link) : NULL;
+	r->names = dv_names_init(palloc(dv_names_size(w->names, w->nnames)), w->names, w->nnames);
 	if (r->names == NULL)
 		elog(ERROR, "invalid member names of foreign table \"%s\"", relation->name);
 	r->progress = dv_relation_progress(relation, "pull", -1, context);
-	spec.session = session;
+	spec.session = w->session;
 	spec.path = r->link;
-	spec.id = ordered ? pstrdup(relation->primary_id.property) : NULL;
-	spec.page_size = request->page_size;
+	spec.page_size = w->request.page_size;
 	spec.wanted = -1;
 	spec.likely = -1;
-	spec.annotations = psprintf("%s%s" DV_ANNOTATION_METADATA,
-								request->annotations != NULL ? request->annotations : "",
-								request->annotations != NULL ? "," : "");
+	spec.annotations = psprintf("%s%s" DV_ANNOTATION_METADATA, annotations != NULL ? annotations : "",
+								annotations != NULL ? "," : "");
 	spec.names = r->names;
 	spec.what = psprintf("read foreign table \"%s\"", relation->name);
-	spec.track_changes = track;
+	spec.track_changes = w->track;
+	/* after the first page, the caller may turn to ranges of ids */
+	spec.tentative = w->track && w->begins;
 	spec.by_page = true;
 	spec.stats = &r->stats;
 	spec.progress = r->progress;
 	spec.metadata = r->metadata;
-	r->pages = dv_pages_start(&spec, context);
+	if (w->in_ranges)
+		start_ranges(r, w, &spec);
+	else
+		r->pages = dv_pages_start(&spec, context);
 	MemoryContextSwitchTo(old);
 	return r;
 }
@@ -360,14 +463,23 @@ read_row_id(const dv_relation *relation, const dv_value *id, uint8 *uuid)
 						relation->name, GetForeignServer(relation->serverid)->servername)));
 }
 
-static void
-fill_page(dv_merge_page *page, const dv_relation *relation, reader *r, List *columns,
-		  const int *members, int nnames)
+static dv_pages_state
+next_row(reader *r, dv_value *row)
 {
+	return r->ranges != NULL ? dv_ranges_step(r->ranges, row) : dv_pages_step(r->pages, row);
+}
+
+/* Fills the page with the rows of one answer, of several if they have none. */
+static void
+fill_page(dv_merge_page *page, const wish *w, reader *r)
+{
+	const dv_relation *relation = w->relation;
+	List	   *columns = w->columns;
+	const int  *members = w->members;
 	MemoryContext rows = AllocSetContextCreate(CurrentMemoryContext, "dataverse row",
 											   ALLOCSET_DEFAULT_SIZES);
 	dv_decoder **decoders = palloc(sizeof(dv_decoder *) * list_length(columns));
-	dv_value   *row = palloc0(sizeof(dv_value) * nnames);
+	dv_value   *row = palloc0(sizeof(dv_value) * w->nnames);
 	const dv_value *id = &row[members[list_length(columns)]];
 	Datum	   *values = palloc0(sizeof(Datum) * dv_merge_page_desc(page)->natts);
 	bool	   *nulls = palloc(sizeof(bool) * dv_merge_page_desc(page)->natts);
@@ -378,11 +490,14 @@ fill_page(dv_merge_page *page, const dv_relation *relation, reader *r, List *col
 	foreach(lc, columns)
 		decoders[foreach_current_index(lc)] =
 			dv_decoder_create(relation, dv_relation_attribute(relation, lfirst_int(lc)));
-	while ((state = dv_pages_step(r->pages, row)) == DV_PAGES_ROW || state == DV_PAGES_TOMBSTONE)
+	while ((state = next_row(r, row)) == DV_PAGES_ROW || state == DV_PAGES_TOMBSTONE ||
+		   (state == DV_PAGES_TURNED && r->ranges != NULL && dv_merge_page_upserts(page) == 0))
 	{
 		uint8		uuid[UUID_LEN];
 		MemoryContext old;
 
+		if (state == DV_PAGES_TURNED)
+			continue;
 		if (state == DV_PAGES_TOMBSTONE)
 		{
 			read_row_id(relation, &dv_pages_page(r->pages)->deleted_id, uuid);
@@ -407,14 +522,36 @@ fill_page(dv_merge_page *page, const dv_relation *relation, reader *r, List *col
 	MemoryContextDelete(rows);
 }
 
+/* Returns where to continue, or NULL at the end. */
+static const char *
+find_link(const reader *r)
+{
+	dv_id_range left[DV_RANGES_MOST];
+	int			n;
+
+	if (r->ranges == NULL)
+		return dv_pages_link(r->pages);
+	n = dv_ranges_left(r->ranges, left);
+	return n > 0 ? write_left(left, n) : dv_ranges_link(r->ranges);
+}
+
 static void
 note_link(reader *r)
 {
-	const char *next = dv_pages_link(r->pages);
+	const char *next = find_link(r);
 
 	if (r->link != NULL)
 		pfree(r->link);
 	r->link = next != NULL ? MemoryContextStrdup(r->context, next) : NULL;
+}
+
+/* Returns the link for changes at the end of a page, or null. */
+static const dv_value *
+delta_link(const reader *r)
+{
+	static const dv_value none = {.kind = DV_VALUE_NULL};
+
+	return r->ranges != NULL ? &none : &dv_pages_page(r->pages)->delta_link;
 }
 
 enum page_column
@@ -424,26 +561,20 @@ enum page_column
 };
 
 /*
- * read_page(foreign_table, columns, link, token, after, track): reads a page and
- * keeps it.  Without a link, this is the first page: of the changes since the
- * token, of the rows above the version "after", or of all rows.
+ * read_page(foreign_table, columns, link, token, after, track, expected): reads a page
+ * and keeps it.  Without a link, this is the first page: of the changes since the
+ * token, of the rows above the version "after", or of all rows, of which so many are
+ * expected.
  */
 Datum
 dataverse_read_page(PG_FUNCTION_ARGS)
 {
-	dv_relation *relation;
-	dv_session *session;
-	const dv_relation *relations[1];
-	List	   *columns;
-	dv_read_plan plan;
-	dv_request	request;
-	int		   *members;
-	int			nnames;
-	const char **names;
-	const char *link;
 	const char *token = PG_ARGISNULL(3) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(3));
-	int64		after = PG_ARGISNULL(4) ? 0 : PG_GETARG_INT64(4);
-	bool		track = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5);
+	int64		version = PG_ARGISNULL(4) ? 0 : PG_GETARG_INT64(4);
+	const int64 *after = PG_ARGISNULL(4) ? NULL : &version;
+	wish		w = {0};
+	dv_read_plan plan;
+	dv_query	query;
 	dv_merge_page *page;
 	TupleDesc	tupdesc;
 	Datum		values[PAGE_COLUMNS] = {0};
@@ -454,28 +585,31 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 		PG_RETURN_NULL();
 	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "return type must be a row type");
-	relation = open_relation(PG_GETARG_OID(0));
-	session = dv_connection_get(relation->serverid, GetUserId());
-	columns = columns_of(relation, PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1));
-	plan = dv_read_plan_columns(columns);
-	relations[0] = relation;
-	dv_request_init(&request, &plan, relations, NIL);
-	members = palloc(sizeof(int) * (list_length(columns) + 1));
-	names = members_of(relation, columns, members, &nnames);
-	link = !PG_ARGISNULL(2) ? text_to_cstring(PG_GETARG_TEXT_PP(2)) :
-		first_link(relation, &request, token, PG_ARGISNULL(4) ? NULL : &after, track);
-	r = is_reached(relation, session, link, joined(names, nnames), track) ? take_reader() :
-		start_reader(relation, &request, session, link, names, nnames, track,
-					 relation->type == DV_TABLE_STANDARD && token == NULL && PG_ARGISNULL(4) && !track);
-	page = dv_merge_page_start(relation->relid);
-	fill_page(page, relation, r, columns, members, nnames);
+	w.relation = dv_changes_open(PG_GETARG_OID(0));
+	w.session = dv_connection_get(w.relation->serverid, GetUserId());
+	w.columns = columns_of(w.relation, PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1));
+	plan = dv_read_plan_columns(w.columns);
+	dv_request_init(&w.request, &plan, &w.relation, NIL);
+	w.members = palloc(sizeof(int) * (list_length(w.columns) + 1));
+	w.names = members_of(w.relation, w.columns, w.members, &w.nnames);
+	w.link = PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2));
+	w.begins = w.link == NULL;
+	w.track = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5);
+	w.expected = PG_ARGISNULL(6) ? -1 : PG_GETARG_FLOAT8(6);
+	w.in_ranges = w.relation->type == DV_TABLE_STANDARD && token == NULL && after == NULL && !w.track;
+	query = query_of(w.relation, &w.request, token, after, w.track);
+	if (w.begins && !w.in_ranges)
+		w.link = first_link(&query, token);
+	r = is_reached(&w) ? take_reader() : start_reader(&w);
+	page = dv_merge_page_start(w.relation->relid);
+	fill_page(page, &w, r);
 	note_link(r);
 
 	values[PAGE_LINK] = r->link != NULL ? CStringGetTextDatum(r->link) : (Datum) 0;
 	nulls[PAGE_LINK] = r->link == NULL;
-	nulls[PAGE_TOKEN] = r->link != NULL || dv_value_is_null(&dv_pages_page(r->pages)->delta_link);
+	nulls[PAGE_TOKEN] = r->link != NULL || dv_value_is_null(delta_link(r));
 	if (!nulls[PAGE_TOKEN])
-		values[PAGE_TOKEN] = CStringGetTextDatum(token_in(&dv_pages_page(r->pages)->delta_link));
+		values[PAGE_TOKEN] = CStringGetTextDatum(dv_delta_token_of(delta_link(r)));
 	values[PAGE_UPSERTS] = Int64GetDatum(dv_merge_page_upserts(page));
 	values[PAGE_DELETIONS] = Int64GetDatum(dv_merge_page_deletions(page));
 	nulls[PAGE_METADATA] = r->metadata[0] == '\0';
@@ -511,7 +645,7 @@ column_name(const dv_relation *relation, const char *name)
 Datum
 dataverse_pull_info(PG_FUNCTION_ARGS)
 {
-	dv_relation *relation = open_relation(PG_GETARG_OID(0));
+	dv_relation *relation = dv_changes_open(PG_GETARG_OID(0));
 	const char *names[5];
 	ArrayBuildState *columns = initArrayResult(TEXTOID, CurrentMemoryContext, false);
 	ArrayBuildState *attributes = initArrayResult(TEXTOID, CurrentMemoryContext, false);
@@ -635,14 +769,14 @@ dataverse_count_changes(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(3) || (PG_ARGISNULL(1) && PG_ARGISNULL(2)))
 		PG_RETURN_NULL();
-	relation = open_relation(PG_GETARG_OID(0));
+	relation = dv_changes_open(PG_GETARG_OID(0));
 	if (is_silent(relation->serverid))
 		PG_RETURN_NULL();
 	if (!PG_ARGISNULL(1))
 	{
 		char	   *token = text_to_cstring(PG_GETARG_TEXT_PP(1));
 
-		check_token(token);
+		dv_delta_token_check(token);
 		path = psprintf("%s/$count?$deltatoken=%s", relation->entity_set, token);
 	}
 	else

@@ -282,7 +282,7 @@ $crm->sql('CREATE ROLE outsider LOGIN; CREATE ROLE loader LOGIN; GRANT USAGE ON 
 {
 	my $nobody = Session->new($node, user => 'outsider');
 
-	for my $call (q{dataverse_private.page_start('dv.task')}, q{dataverse_private.read_page('dv.task', NULL, NULL, NULL, NULL, false)}, q{dataverse_private.pull_info('dv.task')}, q{dataverse.changes('dv.task')},
+	for my $call (q{dataverse_private.page_start('dv.task')}, q{dataverse_private.read_page('dv.task', NULL, NULL, NULL, NULL, false)}, q{dataverse_private.pull_info('dv.task')}, q{dataverse_private.first_token('dv.task')}, q{dataverse.changes('dv.task')},
 		q{dataverse_private.writable_columns('dv.task')}, q{dataverse_private.copy_count_changes('dv.task', NULL, 0, 1000)}, q{dataverse_private.hold('dv.task', 'dv.task'::regclass)}, q{dataverse.row_count('dv.task')})
 	{
 		$nobody->query('BEGIN');

@@ -301,7 +301,7 @@ for my $peek (q{page_rows(NULL::dv.contact)}, q{page_deletions()}, q{page_window
 
 # SELECT on a foreign table does not include other requests to its server.
 $crm->sql('REVOKE USAGE ON FOREIGN SERVER crm FROM bob');
-for my $request (q{dataverse_private.read_page('dv.contact', NULL, NULL, NULL, NULL, false)}, q{dataverse.changes('dv.contact')}, q{dataverse_private.pull_info('dv.contact')},
+for my $request (q{dataverse_private.read_page('dv.contact', NULL, NULL, NULL, NULL, false)}, q{dataverse.changes('dv.contact')}, q{dataverse_private.pull_info('dv.contact')}, q{dataverse_private.first_token('dv.contact')},
 	q{dataverse_private.copy_count_changes('dv.contact', NULL, 0, 1000)})
 {
 	like((as('bob', "SELECT FROM $request"))[1], qr/permission denied for foreign server crm/, "USAGE is needed: $request");

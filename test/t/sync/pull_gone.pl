@@ -189,7 +189,8 @@ for my $case (@emptied)
 {
 	my ($what, $sql) = @$case;
 
-	$crm->fault(method => 'GET', path => '/accounts', after => 5, times => 1, action => 'delay', delay_ms => 1500);
+	# the greatest version, a page, the greatest version again, a token, and three pages
+	$crm->fault(method => 'GET', path => '/accounts', after => 7, times => 1, action => 'delay', delay_ms => 1500);
 	my $h = $crm->background(q{CALL dataverse.pull('dv.account', 'public.account')}, 'first');
 	ok($crm->node->poll_query_until('postgres', q{SELECT rows_read >= 300 FROM dataverse.runs ORDER BY id DESC LIMIT 1}), "$what while a copy is first read");
 	$crm->sql($sql);
@@ -201,7 +202,7 @@ for my $case (@emptied)
 }
 
 # between two calls, the first of which was killed, and in the middle of a later run
-$crm->fault(method => 'GET', path => '/accounts', after => 5, times => 1, action => 'delay', delay_ms => 5000);
+$crm->fault(method => 'GET', path => '/accounts', after => 7, times => 1, action => 'delay', delay_ms => 5000);
 my $h = $crm->background(q{CALL dataverse.pull('dv.account', 'public.account')}, 'killed');
 ok($crm->node->poll_query_until('postgres', q{SELECT rows_read >= 300 FROM dataverse.runs ORDER BY id DESC LIMIT 1}), 'a first read');
 $crm->sql("SELECT pg_terminate_backend($h->{pid}, 5000)");
