@@ -6,7 +6,7 @@ CREATE PROCEDURE dataverse.push(
   operation text DEFAULT NULL,
   on_error text DEFAULT 'abort',
   max_errors integer DEFAULT NULL,
-  chunk integer DEFAULT 100000,
+  chunk integer DEFAULT 250000,
   wait boolean DEFAULT true)
 LANGUAGE C
 AS 'MODULE_PATHNAME', 'dataverse_push';
