@@ -76,7 +76,7 @@ track(dv_run *run)
 }
 
 static dv_outcome
-take(dv_run *run)
+take_changes(dv_run *run)
 {
 	sync_run   *s = (sync_run *) run;
 
@@ -86,7 +86,7 @@ take(dv_run *run)
 }
 
 static dv_outcome
-send(dv_run *run)
+send_changes(dv_run *run)
 {
 	sync_run   *s = (sync_run *) run;
 	char	   *next;
@@ -174,8 +174,8 @@ static const dv_task tasks[] = {
 	[TRACK] = {"prepare", track, .done = READ},
 	[READ] = {NULL, dv_copy_read, .done = RETRY},
 	[RETRY] = {NULL, dv_copy_retry, .done = TAKE, .back = READ, .leave = FINISH},
-	[TAKE] = {"send", take, .done = SEND},
-	[SEND] = {"send", send, .done = AGAIN},
+	[TAKE] = {"send", take_changes, .done = SEND},
+	[SEND] = {"send", send_changes, .done = AGAIN},
 	[AGAIN] = {"send", again, .done = FINISH, .back = SEND},
 	[FINISH] = {NULL, finish, .done = DV_RUN_END}
 };
