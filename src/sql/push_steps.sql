@@ -303,10 +303,10 @@ DECLARE
     SELECT n.nspname FROM unnest(schemas) WITH ORDINALITY AS u (s, i) JOIN pg_namespace AS n ON n.nspname = u.s
     WHERE has_schema_privilege(n.oid, 'CREATE') AND n.oid <> pg_my_temp_schema() AND NOT starts_with(n.nspname, 'pg_')
     ORDER BY u.i LIMIT 1);
-  staging CONSTANT text := format('%I.%I', schema, name);
-  info CONSTANT record := dataverse_private.push_info(foreign_table, operation, key, columns);
-  id CONSTANT text := info.id_column;
-  makes_ids CONSTANT boolean := operation = 'insert' AND NOT info.pairs;
+  staging text;
+  info record;
+  id text;
+  makes_ids boolean;
   grantee text;
 BEGIN
   IF schema IS NULL THEN
@@ -315,6 +315,10 @@ BEGIN
       detail = 'The result of the query is stored in a table in the first schema of search_path in which the role can create tables.',
       hint = format('Create a schema, or ask an administrator to create one: CREATE SCHEMA AUTHORIZATION %I;', current_user);
   END IF;
+  staging := format('%I.%I', schema, name);
+  info := dataverse_private.push_info(foreign_table, operation, key, columns);
+  id := info.id_column;
+  makes_ids := operation = 'insert' AND NOT info.pairs;
   IF operation = 'upsert' AND key <> '{}' AND NOT info.by_id THEN
     PERFORM dataverse_private.push_check_key(foreign_table, key);
   END IF;
