@@ -37,8 +37,8 @@ ORDER BY pg_describe_object(classid, objid, 0) COLLATE "C";
 
 -- no function runs as its owner
 SELECT p.oid::regprocedure FROM pg_proc AS p WHERE p.prosecdef AND p.pronamespace IN ('dataverse'::regnamespace, 'dataverse_private'::regnamespace);
--- those in this language do: only for roles that the copy belongs to, unless they are passed their
--- caller, and only for others
+-- those in this language do, for roles that the copy belongs to; those without a copy check their
+-- caller by themselves
 \pset tuples_only on
 SELECT p.oid::regprocedure || CASE p.proargnames[1] WHEN 'copy' THEN '' ELSE ' checks its caller' END
 FROM pg_proc AS p JOIN pg_language AS l ON l.oid = p.prolang
