@@ -200,6 +200,26 @@ DROP TRIGGER note ON push_dv.new_meter;
 SELECT name, current_setting(name) AS left_over
 FROM unnest('{search_path, enable_seqscan, enable_mergejoin, enable_nestloop, dataverse_fdw.run_settings, dataverse_fdw.guard, transaction_isolation}'::text[]) AS name;
 
+-- the query's functions remove what it returns and reads: values out of line that were returned before, the foreign table
+CREATE TABLE long_text (t text);
+ALTER TABLE long_text ALTER t SET STORAGE EXTERNAL;
+CREATE FUNCTION make_long(i integer) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  TRUNCATE long_text;
+  INSERT INTO long_text VALUES (repeat(chr(64 + i), 1999 + i));
+  RETURN (SELECT t FROM long_text);
+END $$;
+ALTER FOREIGN TABLE push_dv.new_meter ALTER new_name TYPE text;
+CALL dataverse.push($$SELECT make_long(i) AS new_name FROM generate_series(3, 5) AS i$$, 'push_dv.new_meter', on_error => 'continue');
+SELECT left("row" ->> 'new_name', 3) AS value, length("row" ->> 'new_name') FROM dataverse.rejects WHERE foreign_table = 'push_dv.new_meter' ORDER BY 1;
+DELETE FROM dataverse.rejects WHERE foreign_table = 'push_dv.new_meter';
+CREATE FUNCTION lose() RETURNS text LANGUAGE plpgsql AS $$ BEGIN DROP FOREIGN TABLE push_dv.log; RETURN 'lost'; END $$;
+CALL dataverse.push('SELECT lose() AS lastname', 'push_dv.log');
+SET dataverse_fdw.dry_run = on;
+CALL dataverse.push('SELECT lose() AS lastname', 'push_dv.log');
+RESET dataverse_fdw.dry_run;
+SELECT * FROM pg_temp.left_over;
+
 RESET search_path;
 DELETE FROM dataverse_private.run_log WHERE push IS NOT NULL;
 DROP SERVER push CASCADE;

@@ -431,19 +431,27 @@ refuse_duplicates(const push *p)
 			 errhint("Return only one row for each of them, for example with DISTINCT ON (%s).", p->plan.match)));
 }
 
+/* Locks the foreign table, and checks that it is still the same, and the code of its types. */
+static void
+hold(const push *p)
+{
+	int			level = NewGUCNestLevel();
+
+	dv_run_set("dataverse_fdw.guard", "superusers");
+	dv_hold(p->name, p->relid);
+	AtEOXact_GUC(true, level);
+}
+
 /* Runs the query, and keeps its rows in a new table. */
 static void
 stage(push *p, const char *name, dv_push_state *state)
 {
 	const push_chunk none = {.state = state};
-	int			level = NewGUCNestLevel();
+	int			level;
 	SPIPlanPtr	query;
 
 	/* values of its types are made before any row is sent */
-	dv_run_set("dataverse_fdw.guard", "superusers");
-	dv_hold(p->name, p->relid);
-	AtEOXact_GUC(true, level);
-
+	hold(p);
 	level = NewGUCNestLevel();
 	dv_run_set("search_path", p->path);
 	query = dv_stage_prepare(p->query);
@@ -455,6 +463,8 @@ stage(push *p, const char *name, dv_push_state *state)
 	/* columns that cannot be written at all are found before the query runs */
 	(void) send_rows(p, psprintf("EXPLAIN %s", p->plan.send), &none, NULL, run_settings(p, NULL, false, -1));
 	state->rows = fill_table(p, query, state);
+	/* functions of the query can have dropped it */
+	hold(p);
 	if (finds_rows(p))
 		make_statistics(state);
 	refuse_duplicates(p);
@@ -677,18 +687,13 @@ send_chunk(dv_run *run)
 	int64		errors_left = p->max_errors < 0 ? -1 : Max(p->max_errors - state->rejected, 0);
 	TimestampTz begun = GetCurrentTimestamp();
 	dv_state_rejects rejects = {0};
-	int			level;
 
 	if (staging != state->staged_as)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("table %s with the rows to be pushed no longer exists", state->staging),
 				 errhint("Find out which rows have to be sent.  Then abandon this push: SELECT dataverse.forget_push(%lld);", (long long) p->id)));
-	level = NewGUCNestLevel();
-	dv_run_set("dataverse_fdw.guard", "superusers");
-	dv_hold(p->name, p->relid);
-	AtEOXact_GUC(true, level);
-
+	hold(p);
 	check_source(p, state);
 	c.tried = c.last - c.first;
 	if (in_doubt)

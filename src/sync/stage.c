@@ -225,6 +225,7 @@ receive(TupleTableSlot *slot, DestReceiver *receiver)
 {
 	stage	   *s = (stage *) receiver;
 	TupleTableSlot *row;
+	HeapTuple	tuple;
 
 	ResetExprContext(s->econtext);
 	s->econtext->ecxt_scantuple = slot;
@@ -236,8 +237,10 @@ receive(TupleTableSlot *slot, DestReceiver *receiver)
 	if (s->slots[s->n] == NULL)
 		s->slots[s->n] = table_slot_create(s->table, NULL);
 	ExecCopySlot(s->slots[s->n], row);
-	s->bytes += ExecFetchSlotHeapTuple(s->slots[s->n], false, NULL)->t_len;
-	if (++s->n == MOST_ROWS || s->bytes > MOST_BYTES)
+	tuple = ExecFetchSlotHeapTuple(s->slots[s->n], false, NULL);
+	s->bytes += tuple->t_len;
+	/* functions of the query can remove values that are stored out of line */
+	if (++s->n == MOST_ROWS || s->bytes > MOST_BYTES || HeapTupleHasExternal(tuple))
 		store(s);
 	return true;
 }
