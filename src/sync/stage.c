@@ -179,6 +179,12 @@ begin(DestReceiver *receiver, int operation, TupleDesc query)
 		Form_pg_attribute from = TupleDescAttr(query, i);
 		AttrNumber	to = get_attnum(RelationGetRelid(s->table), NameStr(from->attname));
 
+		/* PostgreSQL analyzes the query again if a schema of the search path is gone */
+		if (to == InvalidAttrNumber)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("the columns of the query have changed"),
+					 errhint("Call the procedure again.")));
 		values = lappend(values, makeTargetEntry(converted(from, TupleDescAttr(desc, to - 1)), to, NULL, false));
 	}
 	s->econtext = CreateStandaloneExprContext();

@@ -20,6 +20,7 @@ use Time::HiRes qw(sleep);
 
 use Crm;
 use Dvsim;
+use Session;
 
 my $crm = Crm->start('push', options => { budget_pacing => 'off' });
 my $node = $crm->node;
@@ -369,6 +370,27 @@ $crm->sql(q{CREATE FUNCTION abandon() RETURNS text LANGUAGE sql VOLATILE
 	AS $$ SELECT dataverse.forget_push(max(id))::text FROM dataverse.pushes $$});
 like(say_of(push_of('SELECT abandon() AS name', '')), qr/could not push to foreign table dv\.account: this session holds the lock of a run already/, 'a query cannot abandon its push');
 is($crm->sql(q{SELECT count(*) FROM pg_class WHERE relname LIKE 'dataverse_push%'}) . last_run('status'), '0failed', 'nor leave its rows');
+
+# ---- the columns of a query change while the table for its rows is created
+
+begin_anew();
+$crm->sql(q{CREATE SCHEMA early; CREATE SCHEMA late; CREATE FUNCTION made() RETURNS TABLE (name text) LANGUAGE sql AS $$ SELECT 'made' $$});
+{
+	my ($holder, $pusher) = (Session->new($node), Session->new($node, options => '-c search_path=early,public,late'));
+
+	$holder->query('BEGIN; DROP SCHEMA early');
+	$pusher->start(q{CALL dataverse.push('SELECT f.* FROM made() AS f', 'dv.account')});
+	$node->poll_query_until('postgres', q{SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid = } . $pusher->pid);
+	$crm->sql(q{DROP FUNCTION made; DROP SCHEMA late; CREATE FUNCTION made() RETURNS TABLE (name text, description text) LANGUAGE sql AS $$ SELECT 'made', 'anew' $$});
+	$holder->query('ROLLBACK');
+	my $result = $pusher->finish;
+	is($result->{message}, 'could not push to foreign table dv.account: the columns of the query have changed', 'a query whose columns change is refused');
+	like($result->{hint}, qr/^Call the procedure again\./, 'with a hint');
+	is($pusher->try(q{CALL dataverse.push('SELECT f.* FROM made() AS f', 'dv.account')})->{message}, undef, 'and the next call has the new ones');
+	is($crm->sql('SELECT name, description FROM dv.account'), 'made|anew', 'as the rows show');
+	$_->close for $holder, $pusher;
+}
+$crm->sql('DROP FUNCTION made; DROP SCHEMA early');
 
 # ---- the server gets another address during a run
 
