@@ -10,7 +10,8 @@
  *   the first one is not named "copy", the function has to do its own checks, for which
  *   there is copy_check().
  *
- * A function with neither is not carried out.
+ * A function with neither is not carried out.  Nor is a procedure: what it commits would make
+ * the owner the role of the session.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -22,6 +23,7 @@
 #include "catalog/pg_type.h"
 #include "executor/executor.h"
 #include "funcapi.h"
+#include "nodes/parsenodes.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/syscache.h"
@@ -113,6 +115,8 @@ prepare_call(FunctionCallInfo fcinfo, Oid caller)
 		has_copy = strcmp(names[0], "copy") == 0 && types[0] == INT8OID;
 		gets_caller = strcmp(names[last], "caller") == 0 && types[last] == OIDOID;
 	}
+	if (fcinfo->context != NULL && IsA(fcinfo->context, CallContext))
+		elog(ERROR, "procedure %u has the language of functions of state", fcinfo->flinfo->fn_oid);
 	if (!has_copy && !gets_caller)
 		elog(ERROR, "function %u knows neither a copy nor its caller", fcinfo->flinfo->fn_oid);
 	/* null is no copy */

@@ -142,6 +142,9 @@ like((as('postgres', 'SELECT dataverse_private.state_handler()'))[1], qr/knows n
 $crm->sql(q{CREATE FUNCTION public.anything(a text) RETURNS text LANGUAGE dataverse_state AS 'BEGIN RETURN CURRENT_USER; END'});
 like((as('mallory', q{SELECT public.anything('')}))[1], qr/knows neither a copy nor its caller/, 'that identifies a copy');
 $crm->sql('DROP FUNCTION public.anything');
+$crm->sql(qq{CREATE PROCEDURE public.committing(copy bigint) LANGUAGE dataverse_state AS 'BEGIN COMMIT; END'});
+like((as('alice', "CALL public.committing($copy); SELECT CURRENT_USER"))[1], qr/has the language of functions of state/, 'a procedure cannot make the owner the role of a session');
+$crm->sql('DROP PROCEDURE public.committing');
 
 # A role that is dropped while it acts.
 $crm->sql('CREATE ROLE shortly; GRANT CREATE ON SCHEMA public TO PUBLIC');
