@@ -145,10 +145,10 @@ COMMENT ON COLUMN dataverse_private.run_log.foreign_table IS 'for a push, whose 
 
 -- A dump identifies tables only by their names.  A role that has registered the name
 -- of a nonexistent table must not own the table that gets this name later, so entries
--- without a table are excluded.
+-- without a table are excluded.  Its names may be quoted differently (pg_dump --quote-all-identifiers).
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copies', '
   WHERE EXISTS (SELECT FROM pg_catalog.pg_class AS c JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-                WHERE c.oid = target_oid AND target = pg_catalog.format(''%I.%I'', n.nspname, c.relname))');
+                WHERE c.oid = target_oid AND pg_catalog.parse_ident(target) = ARRAY[n.nspname::text, c.relname::text])');
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copies_id_seq', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copy_ids', '');
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.copy_refused', '');

@@ -332,12 +332,16 @@ for my $name ('public.planted', '"public".planted', 'PUBLIC.Planted', ' public .
 }
 is($crm->sql(q{SELECT string_agg(target, '|') FROM dataverse_private.copies WHERE target ~* 'planted'}), 'public.planted', 'a table has one name');
 as('alice', "CREATE TABLE public.planted ($table)");
-my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
-$node->command_ok([ 'pg_dump', '-d', $node->connstr('postgres'), '-f', $dump ], 'a dump is written');
-$crm->sql('CREATE DATABASE restored');
-$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored'), '-f', $dump ], '… and restored');
-is($node->safe_psql('restored', q{SELECT string_agg(target, ' ' ORDER BY target) FROM dataverse_private.copies}), 'alice.contact alice.task copies.contact copies.task',
-	'… with the existing copies, but without names that were only reserved');
+for my $option ([], ['--quote-all-identifiers'])
+{
+	my $dump = PostgreSQL::Test::Utils::tempdir() . '/dump.sql';
+	$node->command_ok([ 'pg_dump', @$option, '-d', $node->connstr('postgres'), '-f', $dump ], "a dump is written: @$option");
+	$crm->sql('CREATE DATABASE restored');
+	$node->command_ok([ 'psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-d', $node->connstr('restored'), '-f', $dump ], '… and restored');
+	is($node->safe_psql('restored', q{SELECT string_agg(target, ' ' ORDER BY target) FROM dataverse_private.copies}), 'alice.contact alice.task copies.contact copies.task',
+		'… with the existing copies, but without names that were only reserved');
+	$crm->sql('DROP DATABASE restored');
+}
 like($crm->sql(q{SELECT count(*) FROM pg_index WHERE indexrelid = 'dataverse_private.copies_target_oid_idx'::regclass AND indisunique}), qr/1/, 'a table is one copy');
 like(said('alice', q{CALL dataverse.pull('dv.contact', 'public.planted')}), qr/21 inserted/, 'the owner of the table can pull it');
 is($crm->sql(q{SELECT string_agg(target || ' ' || role, '|') FROM dataverse_private.copies WHERE target ~* 'planted'}), 'public.planted alice', '… and is one copy');
