@@ -98,7 +98,8 @@ typedef struct range
 	dv_pages   *pages;
 	dv_query	query;			/* for its rows */
 	bool		undivided;		/* its request is that for the query as a whole */
-	bool		plain;			/* its bounds were not sent */
+	bool		opened;			/* has had a page */
+	bool		plain;			/* its bounds were not sent: it reads "plain" of all rows */
 	dv_id_range bounds;
 
 	/* how far it has been read */
@@ -129,6 +130,8 @@ struct dv_ranges
 	int			n;
 	dv_id_range later[DV_RANGES_MOST];	/* those of an earlier read that have not begun */
 	int			nlater;
+	dv_id_range plain[DV_RANGES_MOST];	/* those whose bounds the service has refused */
+	int			nplain;
 	int			current;		/* the one whose page is being read; -1: none */
 	int			turn;			/* the one that was selected last */
 	const dv_error *refusal;	/* see dv_pages_refusal */
@@ -179,6 +182,7 @@ watch_page(void *arg, const char *body, size_t len, bool more)
 
 	all->look = true;
 	all->pages++;
+	r->opened = true;
 	r->more = more;
 	r->has_head = false;
 	r->has_tail = dv_page_peek_last(body, len, spec->pages.id, &id) && dv_id_of_value(&id, &r->tail);
@@ -705,6 +709,90 @@ add_ranges(dv_ranges *all)
 }
 
 /*
+ * The service refuses bounds
+ */
+
+/* See dv_pages_count_unread. */
+static void
+count_unread(range *r)
+{
+	drop_probe(r->all, &r->top_probe);
+	dv_pages_count_unread(r->pages);
+}
+
+static void
+drop_range(dv_ranges *all, int i)
+{
+	range	   *r = all->ranges[i];
+
+	if (all->spec.pages.counts_unread)
+		count_unread(r);
+	drop_probe(all, &r->top_probe);
+	MemoryContextDelete(r->context);
+	all->ranges[i] = all->ranges[--all->n];
+	all->current = -1;
+	all->look = true;
+}
+
+/*
+ * Requests all rows, and keeps those of the ranges that have not had a page.  All of them are read
+ * at once, since each would take as many requests as the whole query.  The others go on by links
+ * of the service.
+ */
+static void
+read_plainly(dv_ranges *all)
+{
+	MemoryContext old;
+	range	   *r;
+	int			i;
+
+	for (i = all->n - 1; i >= 0; i--)
+		if (!all->ranges[i]->opened)
+		{
+			all->plain[all->nplain++] = all->ranges[i]->bounds;
+			drop_range(all, i);
+		}
+	memcpy(&all->plain[all->nplain], all->later, sizeof(dv_id_range) * all->nlater);
+	all->nplain += all->nlater;
+	all->nlater = 0;
+	all->divides = false;
+
+	r = add_range(all);
+	old = MemoryContextSwitchTo(r->context);
+	r->plain = true;
+	/* it ends with the last of them */
+	r->bounds = all->plain[0];
+	r->bounds.has_low = false;
+	for (i = 1; i < all->nplain && r->bounds.has_high; i++)
+		if (!all->plain[i].has_high || dv_id_compare(&all->plain[i].high, &r->bounds.high) > 0)
+		{
+			r->bounds.has_high = all->plain[i].has_high;
+			r->bounds.high = all->plain[i].high;
+		}
+	start_range(r);
+	MemoryContextSwitchTo(old);
+}
+
+static bool
+is_in(const dv_ordered_id *id, const dv_id_range *range)
+{
+	return (!range->has_low || dv_id_compare(id, &range->low) >= 0) &&
+		(!range->has_high || dv_id_compare(id, &range->high) < 0);
+}
+
+/* Does the row belong to one of the ranges whose bounds were refused? */
+static bool
+is_plain(const dv_ranges *all, const dv_ordered_id *id)
+{
+	int			i;
+
+	for (i = 0; i < all->nplain; i++)
+		if (is_in(id, &all->plain[i]))
+			return true;
+	return false;
+}
+
+/*
  * Beginning and end
  */
 
@@ -737,7 +825,10 @@ dv_ranges_start(const dv_ranges_spec *spec, MemoryContext owner)
 		memcpy(all->later, spec->left, sizeof(dv_id_range) * spec->nleft);
 		if (spec->automatic)
 			all->allowed = Min(spec->nleft, spec->most);
-		begin_later(all);
+		if (dv_form_most(spec->pages.session, form_of(all), spec->table, 1) == 0)
+			read_plainly(all);
+		else
+			begin_later(all);
 		return all;
 	}
 	r = add_range(all);
@@ -756,14 +847,6 @@ dv_ranges_end(dv_ranges *all)
 {
 	drop_probe(all, &all->trial);
 	MemoryContextDelete(all->context);
-}
-
-/* See dv_pages_count_unread. */
-static void
-count_unread(range *r)
-{
-	drop_probe(r->all, &r->top_probe);
-	dv_pages_count_unread(r->pages);
 }
 
 void
@@ -825,7 +908,7 @@ doubt_order(dv_ranges *all, const char *why)
 static void
 end_range(dv_ranges *all, int i)
 {
-	range	   *ended = all->ranges[i];
+	const range *ended = all->ranges[i];
 	int			j;
 
 	for (j = 0; j < all->n && ended->bounds.has_low; j++)
@@ -836,13 +919,7 @@ end_range(dv_ranges *all, int i)
 			dv_id_compare(&r->bounds.high, &ended->bounds.low) == 0)
 			r->sparse = true;
 	}
-	if (all->spec.pages.counts_unread)
-		count_unread(ended);
-	drop_probe(all, &ended->top_probe);
-	MemoryContextDelete(ended->context);
-	all->ranges[i] = all->ranges[--all->n];
-	all->current = -1;
-	all->look = true;
+	drop_range(all, i);
 }
 
 /* The last page of a range has been read, or the service has refused the first one. */
@@ -864,14 +941,8 @@ end_pages(dv_ranges *all, int i)
 		all->n = 0;
 		return;
 	}
-	/* the service refuses the bounds: request all rows, and keep those of this range */
 	dv_form_refused(all->spec.pages.session, form_of(all), all->spec.table, 0, refusal);
-	all->divides = false;
-	all->current = -1;
-	dv_pages_end(r->pages);
-	r->plain = true;
-	r->query = all->query;
-	start_range(r);
+	read_plainly(all);
 }
 
 typedef enum row_place
@@ -907,12 +978,10 @@ place_of(range *r, const dv_value *value)
 	r->has_head = true;
 	if (r->bounds.has_high && dv_id_compare(&id, &r->bounds.high) >= 0)
 		return ROW_BEHIND;
-	if (r->bounds.has_low && dv_id_compare(&id, &r->bounds.low) < 0)
-	{
-		if (!r->plain)
-			out_of_order(all, "A row is not in the requested range of ids.");
+	if (r->plain && !is_plain(all, &id))
 		return ROW_BEFORE;
-	}
+	if (r->bounds.has_low && dv_id_compare(&id, &r->bounds.low) < 0)
+		out_of_order(all, "A row is not in the requested range of ids.");
 	r->rows++;
 	return ROW_INSIDE;
 }
@@ -1117,25 +1186,39 @@ dv_ranges_link(const dv_ranges *all)
 	return all->divided || all->n == 0 ? NULL : dv_pages_link(all->ranges[0]->pages);
 }
 
+/* Adds what a range has not returned within these bounds. */
+static int
+add_rest(const range *r, const dv_id_range *bounds, dv_id_range *left)
+{
+	dv_id_range rest = *bounds;
+
+	/* rows before the bounds are no part of it */
+	if (r->has_last && (!rest.has_low || dv_id_compare(&r->last, &rest.low) >= 0))
+	{
+		rest.has_low = true;
+		rest.low = dv_id_after(&r->last, 1);
+	}
+	if (rest.has_low && rest.has_high && dv_id_compare(&rest.low, &rest.high) >= 0)
+		return 0;
+	*left = rest;
+	return 1;
+}
+
 int
 dv_ranges_left(const dv_ranges *all, dv_id_range *left)
 {
 	int			n = 0;
 	int			i;
+	int			j;
 
 	for (i = 0; all->divided && i < all->n; i++)
 	{
 		const range *r = all->ranges[i];
-		dv_id_range rest = r->bounds;
 
-		/* rows before the range are no part of it */
-		if (r->has_last && (!rest.has_low || dv_id_compare(&r->last, &rest.low) >= 0))
-		{
-			rest.has_low = true;
-			rest.low = dv_id_after(&r->last, 1);
-		}
-		if (!rest.has_low || !rest.has_high || dv_id_compare(&rest.low, &rest.high) < 0)
-			left[n++] = rest;
+		for (j = 0; r->plain && j < all->nplain; j++)
+			n += add_rest(r, &all->plain[j], &left[n]);
+		if (!r->plain)
+			n += add_rest(r, &r->bounds, &left[n]);
 	}
 	memcpy(&left[n], all->later, sizeof(dv_id_range) * all->nlater);
 	return n + all->nlater;

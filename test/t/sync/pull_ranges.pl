@@ -166,6 +166,31 @@ for my $case (
 	is(last_run($crm, 'rows_compared > 0'), $compared ? 't' : 'f', $compared ? 'rows are read for a token, and compared' : 'the token came first');
 }
 
+# all ranges that are refused are read by the same requests, also when another session has left them
+forget($crm);
+$crm->fault(%refusal, path => '%20ge%20', times => 0);
+$crm->requests;
+pulls_ok($crm, 'bounds are refused');
+cmp_ok(scalar(sent($crm)), '<=', 2 * $rows / $page + 3 * $most + 8, '… and all rows are requested once more');
+same_ok($crm, 'bounds are refused');
+$crm->no_faults;
+forget($crm);
+$crm->fault(method => 'GET', path => '/accounts', after => 20, times => 0, action => 'stall');
+my $left = $crm->background($pull, 'leaves ranges');
+sleep 0.02 until hits($crm->dvsim) >= $most;
+$crm->sql("SELECT pg_cancel_backend($left->{pid})");
+$crm->finish($left);
+$crm->no_faults;
+like(link_of($crm), qr/^ids (?:\S+ ){2}/, 'ranges are left');
+$crm->fault(%refusal, path => '%20ge%20', times => 0);
+$crm->requests;
+pulls_ok($crm, 'bounds of ranges that were left');
+cmp_ok(hits($crm->dvsim), '>', 0, '… are refused');
+cmp_ok(scalar(sent($crm)), '<=', $rows / $page + 2 * $most + 8, '… and all rows are requested once');
+$crm->no_faults;
+same_ok($crm, 'bounds of ranges that were left');
+is(last_run($crm, 'rows_compared'), 0, '… and not compared');
+
 # ---- writes meanwhile, faults, cancels: after each run, changes are read, and nothing else
 
 my $writer = Session->new($crm->node);
