@@ -787,8 +787,8 @@ explain(dv_run *run)
  */
 
 static const dv_task tasks[] = {
-	[STAGE_ROWS] = {"stage", stage_rows, SEND_CHUNK},
-	[SEND_CHUNK] = {"send", send_chunk, DV_RUN_END}
+	[STAGE_ROWS] = {"stage", stage_rows, .done = SEND_CHUNK},
+	[SEND_CHUNK] = {"send", send_chunk, .done = DV_RUN_END}
 };
 
 static const dv_run_kind kind = {
