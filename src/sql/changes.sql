@@ -168,7 +168,8 @@ AS 'MODULE_PATHNAME', 'dataverse_pull_info';
 COMMENT ON FUNCTION dataverse_private.pull_info(regclass) IS
   'properties of a foreign table''s table in Dataverse; for dataverse.pull()';
 
-CREATE FUNCTION dataverse_private.copy_count_changes(foreign_table regclass, token text, after bigint, milliseconds integer)
+CREATE FUNCTION dataverse_private.copy_count_changes(
+  foreign_table regclass, token text, after bigint, milliseconds integer)
 RETURNS bigint
 LANGUAGE C STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_count_changes';

@@ -35,17 +35,21 @@ WITH (toast_tuple_target = 8160);
 
 COMMENT ON TABLE dataverse_private.pending IS
   'locally changed rows of copies that are not settled yet; the view dataverse.conflicts shows the filed ones';
-COMMENT ON COLUMN dataverse_private.pending.operation IS 'I, U, or D; for a row that was taken, D if it was ever deleted, else U';
-COMMENT ON COLUMN dataverse_private.pending.columns IS 'the changed columns that have to be sent; for a filed row, those that await resolution';
+COMMENT ON COLUMN dataverse_private.pending.operation IS
+  'I, U, or D; for a row that was taken, D if it was ever deleted, else U';
+COMMENT ON COLUMN dataverse_private.pending.columns IS
+  'the changed columns that have to be sent; for a filed row, those that await resolution';
 COMMENT ON COLUMN dataverse_private.pending.held IS
   'columns that await resolution while others of the row are sent; for a row to be created, those to be sent once it exists';
 COMMENT ON COLUMN dataverse_private.pending.was IS
   'the values of edited columns before the first edit, as last seen in Dataverse';
-COMMENT ON COLUMN dataverse_private.pending.number IS 'the number of the filed conflict; changes whenever its displayed contents change';
+COMMENT ON COLUMN dataverse_private.pending.number IS
+  'the number of the filed conflict; changes whenever its displayed contents change';
 COMMENT ON COLUMN dataverse_private.pending.state IS
   'taken from the log; new; sending, if it may have been sent; fetch, if only the row in Dataverse has to be read; filed';
 COMMENT ON COLUMN dataverse_private.pending.touched IS 'changes of the row in Dataverse were not merged';
-COMMENT ON COLUMN dataverse_private.pending.tries IS 'how often the row was sent in this run; 9 if the run leaves it to the next one';
+COMMENT ON COLUMN dataverse_private.pending.tries IS
+  'how often the row was sent in this run; 9 if the run leaves it to the next one';
 COMMENT ON COLUMN dataverse_private.pending.arrived IS 'the row was sent and written, but could not be read back';
 COMMENT ON COLUMN dataverse_private.pending.image IS 'the row as it is being sent';
 
@@ -367,7 +371,8 @@ COMMENT ON FUNCTION dataverse_private.pending_to_take(dataverse_private.pending)
   'a pending row that was changed again; for dataverse.sync()';
 
 -- It is filed, with the row of the service and its version; "anew" if that was not seen before.
-CREATE FUNCTION dataverse_private.pending_to_file(INOUT p dataverse_private.pending, theirs jsonb, version bigint, anew boolean)
+CREATE FUNCTION dataverse_private.pending_to_file(
+  INOUT p dataverse_private.pending, theirs jsonb, version bigint, anew boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -492,7 +497,8 @@ AS $$ SELECT jsonb_object_agg(l.target, l.id) FROM (SELECT c.target, max(c.id) A
 COMMENT ON FUNCTION dataverse_private.resolve_seen() IS
   'the greatest id of a conflict that the statement sees, for each table; for dataverse.resolve()';
 
-CREATE FUNCTION dataverse_private.resolve_copy(target text, decision text, up_to bigint, seen jsonb, caller oid DEFAULT 0)
+CREATE FUNCTION dataverse_private.resolve_copy(
+  target text, decision text, up_to bigint, seen jsonb, caller oid DEFAULT 0)
 RETURNS bigint
 LANGUAGE dataverse_state VOLATILE CALLED ON NULL INPUT
 AS $$

@@ -44,23 +44,33 @@ CREATE TABLE dataverse_private.copies (
 
 COMMENT ON TABLE dataverse_private.copies IS
   'the tables that dataverse.pull() keeps in step, and the state of each of them';
-COMMENT ON COLUMN dataverse_private.copies.known IS 'the columns that existed when they were last copied; any others are new';
-COMMENT ON COLUMN dataverse_private.copies.columns IS 'the columns that are copied; "types" are their types in the foreign table';
-COMMENT ON COLUMN dataverse_private.copies.followed IS 'the types of local columns that follow the foreign table, as of the last run';
+COMMENT ON COLUMN dataverse_private.copies.known IS
+  'the columns that existed when they were last copied; any others are new';
+COMMENT ON COLUMN dataverse_private.copies.columns IS
+  'the columns that are copied; "types" are their types in the foreign table';
+COMMENT ON COLUMN dataverse_private.copies.followed IS
+  'the types of local columns that follow the foreign table, as of the last run';
 COMMENT ON COLUMN dataverse_private.copies.unfed IS 'local columns that were copied once, but no longer are';
-COMMENT ON COLUMN dataverse_private.copies.numbers IS 'the OID of the table in which the columns were filled, and their numbers in that table';
+COMMENT ON COLUMN dataverse_private.copies.numbers IS
+  'the OID of the table in which the columns were filled, and their numbers in that table';
 COMMENT ON COLUMN dataverse_private.copies.types_here IS 'the types of the columns in that table';
-COMMENT ON COLUMN dataverse_private.copies.tracking_refused IS 'Dataverse has refused to track changes, although the definition may indicate that it does';
+COMMENT ON COLUMN dataverse_private.copies.tracking_refused IS
+  'Dataverse has refused to track changes, although the definition may indicate that it does';
 COMMENT ON COLUMN dataverse_private.copies.storage IS 'the files of the table when a step of a run last looked';
-COMMENT ON COLUMN dataverse_private.copies.whole IS 'the comparison under way reads whole rows, rather than ids and versions';
+COMMENT ON COLUMN dataverse_private.copies.whole IS
+  'the comparison under way reads whole rows, rather than ids and versions';
 COMMENT ON COLUMN dataverse_private.copies.again IS 'the comparison under way has to be followed by another one';
-COMMENT ON COLUMN dataverse_private.copies.link IS 'where reading continues: a link to the next page, or the ranges of ids that are left';
+COMMENT ON COLUMN dataverse_private.copies.link IS
+  'where reading continues: a link to the next page, or the ranges of ids that are left';
 COMMENT ON COLUMN dataverse_private.copies.expected IS 'about how many rows there are, as told with the token';
-COMMENT ON COLUMN dataverse_private.copies.token_life IS 'how long tokens live, as read from the organization at token_life_at';
+COMMENT ON COLUMN dataverse_private.copies.token_life IS
+  'how long tokens live, as read from the organization at token_life_at';
 COMMENT ON COLUMN dataverse_private.copies.metadata IS 'the version of all definitions when those in schema were read';
-COMMENT ON COLUMN dataverse_private.copies.schema IS 'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
+COMMENT ON COLUMN dataverse_private.copies.schema IS
+  'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
 COMMENT ON COLUMN dataverse_private.copies.source IS 'the address that the rows were read from';
-COMMENT ON COLUMN dataverse_private.copies.ids IS 'the number of ids in dataverse_private.copy_ids; in a first read, the digest of the ids of inserted rows';
+COMMENT ON COLUMN dataverse_private.copies.ids IS
+  'the number of ids in dataverse_private.copy_ids; in a first read, the digest of the ids of inserted rows';
 COMMENT ON COLUMN dataverse_private.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
 COMMENT ON COLUMN dataverse_private.copies.filled IS 'the table has had rows';
@@ -102,7 +112,8 @@ CREATE INDEX copy_refused_number_idx ON dataverse_private.copy_refused (copy, da
 
 COMMENT ON TABLE dataverse_private.copy_refused IS
   'rows whose insertion, update, or deletion the table of a copy has refused, and which will be tried again';
-COMMENT ON COLUMN dataverse_private.copy_refused.reject IS 'the entry in dataverse_private.rejected_rows, if the row was filed';
+COMMENT ON COLUMN dataverse_private.copy_refused.reject IS
+  'the entry in dataverse_private.rejected_rows, if the row was filed';
 
 CREATE TABLE dataverse_private.run_log (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -141,7 +152,8 @@ CREATE INDEX run_log_push_idx ON dataverse_private.run_log (role_oid, started_at
 
 COMMENT ON TABLE dataverse_private.run_log IS
   'the runs behind the view dataverse.runs, of all roles; each belongs to a copy or to a push';
-COMMENT ON COLUMN dataverse_private.run_log.foreign_table IS 'for a push, whose state is not kept when it is done; likewise query';
+COMMENT ON COLUMN dataverse_private.run_log.foreign_table IS
+  'for a push, whose state is not kept when it is done; likewise query';
 
 -- A dump identifies tables only by their names.  A role that has registered the name
 -- of a nonexistent table must not own the table that gets this name later, so entries
@@ -295,8 +307,10 @@ BEGIN
   DELETE FROM dataverse_private.copy_ids AS i WHERE i.copy = copy_restart.copy;
   PERFORM dataverse_private.copy_admit_all(copy);
   UPDATE dataverse_private.copies AS c
-  SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}', followed = '{}', unfed = '{}', numbers = NULL, types_here = NULL, storage = NULL, link = NULL, expected = NULL, token = NULL, token_at = NULL, marks = '{}', marked_at = '{}',
-      ids = 0, refused = 0, whole = false, again = false, metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
+  SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}',
+      followed = '{}', unfed = '{}', numbers = NULL, types_here = NULL, storage = NULL, link = NULL, expected = NULL,
+      token = NULL, token_at = NULL, marks = '{}', marked_at = '{}', ids = 0, refused = 0, whole = false, again = false,
+      metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
 $$;
@@ -669,7 +683,8 @@ COMMENT ON FUNCTION dataverse_private.copy_admit_all(bigint) IS
 REVOKE ALL ON FUNCTION dataverse_private.copy_admit_all(bigint) FROM PUBLIC;
 
 -- Returns refused rows of one kind, forwards or backwards from a position.
-CREATE FUNCTION dataverse_private.copy_refused_of(copy bigint, dangling boolean, "position" bigint, backwards boolean, most bigint)
+CREATE FUNCTION dataverse_private.copy_refused_of(
+  copy bigint, dangling boolean, "position" bigint, backwards boolean, most bigint)
 RETURNS SETOF dataverse_private.copy_refused
 LANGUAGE dataverse_state VOLATILE STRICT ROWS 1000
 AS $$
@@ -720,7 +735,8 @@ COMMENT ON FUNCTION dataverse_private.copy_file(bigint, text, oid) IS
 
 -- Returns the number of refused rows, except those that only wait for another
 -- row, and the first of all.
-CREATE FUNCTION dataverse_private.copy_first_refused(copy bigint, OUT firm bigint, OUT first dataverse_private.copy_refused)
+CREATE FUNCTION dataverse_private.copy_first_refused(
+  copy bigint, OUT firm bigint, OUT first dataverse_private.copy_refused)
 RETURNS record
 LANGUAGE dataverse_state VOLATILE STRICT
 AS $$

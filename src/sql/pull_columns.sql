@@ -101,7 +101,8 @@ COMMENT ON FUNCTION dataverse_private.pull_conversions(regclass, regclass, text[
 
 -- Returns the statement that finds a value of the page which the column of the
 -- copy would change, or NULL if all columns have the types of the foreign table.
-CREATE FUNCTION dataverse_private.pull_changed_statement(foreign_table regclass, target regclass, columns text[], followed jsonb)
+CREATE FUNCTION dataverse_private.pull_changed_statement(
+  foreign_table regclass, target regclass, columns text[], followed jsonb)
 RETURNS text
 LANGUAGE sql STABLE STRICT
 SET search_path = pg_catalog, pg_temp
@@ -165,7 +166,8 @@ COMMENT ON FUNCTION dataverse_private.pull_followed(regclass, regclass, text[], 
 -- Gives a column the type that it has in the foreign table.  All rows are read
 -- again afterwards, so values that cannot be converted are not needed.  If views or
 -- other objects depend on the column, it stays as it is, and the run reports this.
-CREATE FUNCTION dataverse_private.pull_retype(foreign_table regclass, target text, name text, old_type text, new_type text)
+CREATE FUNCTION dataverse_private.pull_retype(
+  foreign_table regclass, target text, name text, old_type text, new_type text)
 RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp

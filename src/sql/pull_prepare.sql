@@ -3,7 +3,8 @@
 
 -- Creates the table of a copy, with the types, the collations, and the comments of
 -- the foreign table.
-CREATE FUNCTION dataverse_private.pull_create(foreign_table regclass, target text, columns text[], id_column text, deletes text)
+CREATE FUNCTION dataverse_private.pull_create(
+  foreign_table regclass, target text, columns text[], id_column text, deletes text)
 RETURNS void
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -210,7 +211,8 @@ COMMENT ON FUNCTION dataverse_private.pull_schema(dataverse_private.copy_plan) I
 -- column was recreated, our copy is stale, which the rows do not show.  Returns
 -- true if everything has to be read again.
 CREATE FUNCTION dataverse_private.pull_drifted(
-  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, tracked boolean, schema jsonb, metadata text, OUT drifted boolean)
+  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, tracked boolean, schema jsonb, metadata text,
+  OUT drifted boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -258,7 +260,8 @@ COMMENT ON FUNCTION dataverse_private.pull_drifted(dataverse_private.copies, dat
   'determines the effect of changed definitions in Dataverse on a copy; for dataverse.pull()';
 
 -- Reads once a day how long tokens are valid, and warns if the copy's token is old.
-CREATE FUNCTION dataverse_private.pull_token_life(INOUT state dataverse_private.copies, plan dataverse_private.copy_plan)
+CREATE FUNCTION dataverse_private.pull_token_life(
+  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan)
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -458,7 +461,8 @@ COMMENT ON FUNCTION dataverse_private.pull_check_target(bigint, dataverse_privat
 
 -- Prepares a run: creates the table, or examines its contents; decides what to read.
 CREATE FUNCTION dataverse_private.pull_prepare(
-  copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean, sweep interval,
+  copy bigint, foreign_table regclass, target text, columns text[], deletes text, drift text, "full" boolean,
+  sweep interval,
   on_error text, named boolean)
 RETURNS dataverse_private.copy_plan
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE

@@ -148,7 +148,8 @@ COMMENT ON FUNCTION dataverse_private.pull_check_partitions(dataverse_private.co
 -- fault are known.  These are noted, and retried later.  "digest" is that of the ids
 -- of inserted rows in a first read.
 CREATE FUNCTION dataverse_private.pull_merge(
-  copy bigint, plan dataverse_private.copy_plan, path text, phase text, OUT counts dataverse_private.run_counts, OUT digest bigint)
+  copy bigint, plan dataverse_private.copy_plan, path text, phase text, OUT counts dataverse_private.run_counts,
+  OUT digest bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -327,7 +328,8 @@ COMMENT ON FUNCTION dataverse_private.pull_warn_hidden(dataverse_private.copy_pl
 -- the service is asked for them.  It has those in "skipped", it does not show those in
 -- "hidden", and those in "gone" do not exist.  If the comparison begins "anew", ids of
 -- an earlier one do not count.  Nothing is locked meanwhile.
-CREATE FUNCTION dataverse_private.pull_ask(copy bigint, plan dataverse_private.copy_plan, anew boolean, OUT gone uuid[], OUT skipped uuid[], OUT hidden uuid[])
+CREATE FUNCTION dataverse_private.pull_ask(
+  copy bigint, plan dataverse_private.copy_plan, anew boolean, OUT gone uuid[], OUT skipped uuid[], OUT hidden uuid[])
 RETURNS record
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -367,7 +369,8 @@ COMMENT ON FUNCTION dataverse_private.pull_ask(bigint, dataverse_private.copy_pl
 -- Evaluates the ids and versions of all rows: deletes the rows that are gone, and
 -- notes those that differ or were skipped.
 CREATE FUNCTION dataverse_private.pull_compare(
-  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, path text, gone uuid[], skipped uuid[], OUT counts dataverse_private.run_counts)
+  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, path text, gone uuid[], skipped uuid[],
+  OUT counts dataverse_private.run_counts)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
@@ -438,7 +441,8 @@ COMMENT ON FUNCTION dataverse_private.pull_settle(bigint, dataverse_private.copy
 -- Returns where the next step continues, or NULL if the last round has accepted
 -- none.
 CREATE FUNCTION dataverse_private.pull_retry(
-  copy bigint, plan dataverse_private.copy_plan, path text, INOUT "at" dataverse_private.retry_position, OUT counts dataverse_private.run_counts)
+  copy bigint, plan dataverse_private.copy_plan, path text, INOUT "at" dataverse_private.retry_position,
+  OUT counts dataverse_private.run_counts)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
@@ -507,7 +511,8 @@ COMMENT ON FUNCTION dataverse_private.pull_refusal_hint(text, boolean) IS
 -- Reports the rows that were refused: not at all, by a WARNING once they are
 -- filed, or by an error.
 CREATE FUNCTION dataverse_private.pull_finish(
-  copy bigint, plan dataverse_private.copy_plan, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text, OUT counts dataverse_private.run_counts)
+  copy bigint, plan dataverse_private.copy_plan, OUT "sqlstate" text, OUT message text, OUT detail text, OUT hint text,
+  OUT counts dataverse_private.run_counts)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -651,7 +656,8 @@ COMMENT ON FUNCTION dataverse_private.pull_top(dataverse_private.copy_plan) IS
 -- Rows were removed without notice to the runs, by TRUNCATE or with a partition: they
 -- are read again.  If the table was only rewritten, the comparison finds nothing,
 -- which is harmless.
-CREATE FUNCTION dataverse_private.pull_emptied(INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, storage bigint[])
+CREATE FUNCTION dataverse_private.pull_emptied(
+  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, storage bigint[])
 LANGUAGE plpgsql IMMUTABLE STRICT
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -687,7 +693,8 @@ COMMENT ON FUNCTION dataverse_private.pull_token_version(text) IS
 -- after it, unless the number in the token is not greater than the greatest
 -- version before it: then the token refers to the beginning.
 CREATE FUNCTION dataverse_private.pull_step(
-  copy bigint, plan dataverse_private.copy_plan, path text, OUT more boolean, OUT counts dataverse_private.run_counts, OUT remark text)
+  copy bigint, plan dataverse_private.copy_plan, path text, OUT more boolean, OUT counts dataverse_private.run_counts,
+  OUT remark text)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers

@@ -1,5 +1,6 @@
 CREATE FUNCTION dataverse_private.push_check(
-  foreign_table regclass, query text, key text[], operation text, on_error text, max_errors integer, chunk integer, wait boolean)
+  foreign_table regclass, query text, key text[], operation text, on_error text, max_errors integer, chunk integer,
+  wait boolean)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -169,8 +170,10 @@ COMMENT ON FUNCTION dataverse_private.push_check_key(regclass, text[]) IS
 -- since the push began, and has the values that were to be sent.
 CREATE FUNCTION dataverse_private.push_statements(
   foreign_table regclass, staging regclass, operation text, key text[],
-  OUT send text, OUT send_these text, OUT send_returning text, OUT "all" text, OUT firsts text, OUT existing text, OUT ours text,
-  OUT with_ids text, OUT number_ids text, OUT duplicate text, OUT version text, OUT "match" text, OUT upsert_key text, OUT id_column text,
+  OUT send text, OUT send_these text, OUT send_returning text, OUT "all" text, OUT firsts text, OUT existing text,
+  OUT ours text,
+  OUT with_ids text, OUT number_ids text, OUT duplicate text, OUT version text, OUT "match" text, OUT upsert_key text,
+  OUT id_column text,
   OUT is_own boolean, OUT is_given boolean, OUT by_id boolean, OUT pairs boolean)
 RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE

@@ -28,7 +28,8 @@ CREATE UNIQUE INDEX push_states_what_idx ON dataverse_private.push_states
 COMMENT ON TABLE dataverse_private.push_states IS
   'unfinished pushes of all roles';
 COMMENT ON COLUMN dataverse_private.push_states.staging IS 'the table with the rows; NULL until the query has been run';
-COMMENT ON COLUMN dataverse_private.push_states.staged_as IS 'the OID of that table, which changes if the database is restored';
+COMMENT ON COLUMN dataverse_private.push_states.staged_as IS
+  'the OID of that table, which changes if the database is restored';
 COMMENT ON COLUMN dataverse_private.push_states.source IS 'the address that the rows are sent to';
 COMMENT ON COLUMN dataverse_private.push_states.version_before IS
   'the greatest version in Dataverse before the first row was sent; rows that existed then have no greater version unless they have changed since';

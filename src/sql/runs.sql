@@ -40,7 +40,9 @@ CREATE VIEW dataverse.runs WITH (security_barrier) AS
          r.conflicts, r.requests, r.throttles, r.time_waited, r.sqlstate, r.error
   FROM dataverse_private.run_log AS r LEFT JOIN dataverse_private.copies AS c ON c.id = r.copy
   WHERE (r.push IS NOT NULL OR c.id IS NOT NULL)
-    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse_private.role_or_superuser(r.role_oid) ELSE dataverse_private.copy_owner(c) END, 'USAGE') OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
+    AND (pg_catalog.pg_has_role(CASE WHEN c.id IS NULL THEN dataverse_private.role_or_superuser(r.role_oid)
+                                     ELSE dataverse_private.copy_owner(c) END, 'USAGE')
+         OR pg_catalog.pg_has_role('pg_read_all_data', 'USAGE'));
 
 COMMENT ON VIEW dataverse.runs IS
   'a row for each run of dataverse.pull(), sync(), and push(): its results and its final status';

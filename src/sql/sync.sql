@@ -1,7 +1,9 @@
 -- When all rows that can be sent have been sent, retries rows that were refused
 -- because of others, if others have been accepted since, or else once without their
 -- references; likewise rows of a chain that is not resolved after some rounds.
-CREATE FUNCTION dataverse_private.sync_again(run bigint, copy bigint, plan dataverse_private.copy_plan, progress boolean, INOUT loosened boolean, INOUT rounds integer, OUT retried bigint)
+CREATE FUNCTION dataverse_private.sync_again(
+  run bigint, copy bigint, plan dataverse_private.copy_plan, progress boolean, INOUT loosened boolean,
+  INOUT rounds integer, OUT retried bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$

@@ -39,7 +39,8 @@ COMMENT ON FUNCTION dataverse_private.sync_check_columns(jsonb) IS
 -- Statements that can fire triggers run with the caller's search path, so every name
 -- in them is qualified.
 CREATE FUNCTION dataverse_private.sync_prepare(
-  foreign_table regclass, target regclass, plan dataverse_private.copy_plan, conflict text, column_conflicts jsonb, strict boolean)
+  foreign_table regclass, target regclass, plan dataverse_private.copy_plan, conflict text, column_conflicts jsonb,
+  strict boolean)
 RETURNS dataverse_private.copy_plan
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -253,7 +254,8 @@ COMMENT ON FUNCTION dataverse_private.sync_land(bigint, dataverse_private.copy_p
 -- Copies single columns into rows that stay pending; "parts" are arrays of their names
 -- as texts, since they differ in length.  Returns the rows that
 -- were changed locally since, which are left alone.
-CREATE FUNCTION dataverse_private.sync_land_part(copy bigint, plan dataverse_private.copy_plan, path text, ids uuid[], rows jsonb[], parts text[])
+CREATE FUNCTION dataverse_private.sync_land_part(
+  copy bigint, plan dataverse_private.copy_plan, path text, ids uuid[], rows jsonb[], parts text[])
 RETURNS uuid[]
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -293,7 +295,8 @@ COMMENT ON FUNCTION dataverse_private.sync_land_part(bigint, dataverse_private.c
 -- others: such a change can neither be sent nor compared, and a run must not
 -- decide to forget it.  These rows are marked as if the service had news of them,
 -- so that they are examined at once.
-CREATE FUNCTION dataverse_private.sync_file_uncopied(copy bigint, plan dataverse_private.copy_plan, INOUT rows dataverse_private.pending[], OUT filed bigint)
+CREATE FUNCTION dataverse_private.sync_file_uncopied(
+  copy bigint, plan dataverse_private.copy_plan, INOUT rows dataverse_private.pending[], OUT filed bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -340,7 +343,9 @@ COMMENT ON FUNCTION dataverse_private.sync_file_uncopied(bigint, dataverse_priva
 
 -- Chooses the rows that are sent next, and notes them with all values that the
 -- service should have afterwards.
-CREATE FUNCTION dataverse_private.sync_stage(copy bigint, plan dataverse_private.copy_plan, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint, OUT refused bigint)
+CREATE FUNCTION dataverse_private.sync_stage(
+  copy bigint, plan dataverse_private.copy_plan, OUT chosen bigint, OUT staged bigint, OUT unwritable bigint,
+  OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -413,7 +418,9 @@ COMMENT ON FUNCTION dataverse_private.sync_stage(bigint, dataverse_private.copy_
 -- Writes the rows that are noted, with a statement for each operation and set of
 -- columns.  Rows with another version in Dataverse are left alone by the
 -- statement itself, and are found when all rows are read back.
-CREATE FUNCTION dataverse_private.sync_send(copy bigint, plan dataverse_private.copy_plan, rows dataverse_private.pending[], OUT written uuid[], OUT refused jsonb)
+CREATE FUNCTION dataverse_private.sync_send(
+  copy bigint, plan dataverse_private.copy_plan, rows dataverse_private.pending[], OUT written uuid[],
+  OUT refused jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.run_settings = ''
@@ -481,7 +488,8 @@ COMMENT ON FUNCTION dataverse_private.sync_send(bigint, dataverse_private.copy_p
   'writes rows in Dataverse; for dataverse.sync()';
 
 -- Returns how to treat columns in conflict: by a decision, or as the call says.
-CREATE FUNCTION dataverse_private.sync_policy(sync dataverse_private.sync_plan, decision text, columns text[], policy text)
+CREATE FUNCTION dataverse_private.sync_policy(
+  sync dataverse_private.sync_plan, decision text, columns text[], policy text)
 RETURNS text[]
 LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -498,7 +506,8 @@ COMMENT ON FUNCTION dataverse_private.sync_policy(dataverse_private.sync_plan, t
 -- "same" the edited ones in which it still has the value last seen.  "part" are columns to
 -- be taken from it while the rest stays pending.
 CREATE FUNCTION dataverse_private.sync_judge(
-  plan dataverse_private.copy_plan, p dataverse_private.pending, theirs jsonb, version bigint, differs text[], same text[], written boolean, refusal jsonb,
+  plan dataverse_private.copy_plan, p dataverse_private.pending, theirs jsonb, version bigint, differs text[],
+  same text[], written boolean, refusal jsonb,
   OUT next dataverse_private.pending, OUT keeps boolean, OUT part text[])
 LANGUAGE plpgsql IMMUTABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
@@ -688,7 +697,8 @@ COMMENT ON FUNCTION dataverse_private.sync_judge(dataverse_private.copy_plan, da
 -- without the row of the service, nothing can be decided.  Returns the other rows,
 -- and which of all rows are known to have been written.
 CREATE FUNCTION dataverse_private.sync_hide(
-  copy bigint, plan dataverse_private.copy_plan, INOUT rows dataverse_private.pending[], INOUT written uuid[], refusals jsonb)
+  copy bigint, plan dataverse_private.copy_plan, INOUT rows dataverse_private.pending[], INOUT written uuid[],
+  refusals jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
@@ -727,7 +737,8 @@ COMMENT ON FUNCTION dataverse_private.sync_hide(bigint, dataverse_private.copy_p
 -- Rows that were written, and those of which only the row of the service is wanted,
 -- need no decision.
 CREATE FUNCTION dataverse_private.sync_settle(
-  copy bigint, plan dataverse_private.copy_plan, path text, rows dataverse_private.pending[], written uuid[], refusals jsonb, OUT refused bigint, OUT ignored bigint)
+  copy bigint, plan dataverse_private.copy_plan, path text, rows dataverse_private.pending[], written uuid[],
+  refusals jsonb, OUT refused bigint, OUT ignored bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
@@ -886,7 +897,8 @@ COMMENT ON FUNCTION dataverse_private.sync_images(dataverse_private.copy_plan, d
 -- One step of sending, which is then committed.  "next" is "send" if rows are
 -- noted to be sent in the next step, "more", or "done".
 CREATE FUNCTION dataverse_private.sync_step(
-  copy bigint, plan dataverse_private.copy_plan, path text, armed boolean, OUT next text, OUT sent bigint, OUT unwritable bigint, OUT refused bigint)
+  copy bigint, plan dataverse_private.copy_plan, path text, armed boolean, OUT next text, OUT sent bigint,
+  OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers

@@ -26,7 +26,8 @@ COMMENT ON COLUMN dataverse_private.local_changes.operation IS 'I, U, or D';
 COMMENT ON COLUMN dataverse_private.local_changes.columns IS
   'for U: the copied columns that have changed, without the id and the version';
 COMMENT ON COLUMN dataverse_private.local_changes.base IS 'the version that the row had; null for I';
-COMMENT ON COLUMN dataverse_private.local_changes.number IS 'the number of the statement; later changes of a row have greater numbers';
+COMMENT ON COLUMN dataverse_private.local_changes.number IS
+  'the number of the statement; later changes of a row have greater numbers';
 COMMENT ON COLUMN dataverse_private.local_changes.was IS 'for U: the former values of the columns';
 
 SELECT pg_catalog.pg_extension_config_dump('dataverse_private.local_changes', '');
@@ -195,7 +196,8 @@ $$;
 COMMENT ON FUNCTION dataverse_private.track_triggers(regclass) IS
   'the triggers that capture the changes of a copy; for dataverse.track()';
 
-CREATE FUNCTION dataverse_private.track_check(target regclass, state dataverse_private.copies, id_column text, version_column text)
+CREATE FUNCTION dataverse_private.track_check(
+  target regclass, state dataverse_private.copies, id_column text, version_column text)
 RETURNS void
 LANGUAGE plpgsql STABLE CALLED ON NULL INPUT
 SET search_path = pg_catalog, pg_temp
