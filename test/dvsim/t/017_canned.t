@@ -157,13 +157,27 @@ for my $targets (@wrong)
 }
 is($s->post('accounts/Microsoft.Dynamics.CRM.CreateMultiple', '{"Targets":[')->status, 400, 'no JSON');
 
-# elastic rows are kept as usual
-is($s->post('new_readings', { new_name => 'kept' })->status, 204, 'a row of an elastic table') ;
-is(stats()->{tables}{new_reading}, 1, 'is kept');
+# elastic rows
+my $reading = 'Microsoft.Dynamics.CRM.new_reading';
+$r = $s->post('new_readings', { new_name => 'single' });
+is($r->status, 204, 'a row of an elastic table');
+ok($r->header('x-ms-session-token'), 'has a token of consistency');
+$r = $s->post('new_readings/Microsoft.Dynamics.CRM.CreateMultiple',
+	{ Targets => [ map { +{ '@odata.type' => $reading, new_name => "n$_" } } 1 .. 3 ] });
+is(scalar @{ $r->json->{Ids} }, 3, 'CreateMultiple of elastic rows');
+$r = $s->post('new_readings/Microsoft.Dynamics.CRM.UpsertMultiple',
+	{ Targets => [ { '@odata.type' => $reading, new_readingid => $given, new_name => 'upserted' } ] });
+is($r->status, 204, 'and UpsertMultiple');
+is(stats()->{tables}{new_reading}, 0, 'none of them is kept');
 
 # rows that expire: this is not detected, so the second answer is the first one
 my $fast = Dvsim->start('--canned', '--time-scale', 500);
-$fast->post('new_readings', { new_name => 'short', ttlinseconds => 1000 });
+$fast->control('POST', '/_dvsim/seed?table=new_reading&rows=1');
+$row = $fast->get('new_readings?$select=partitionid')->json->{value}[0];
+is($fast->post('new_readings/Microsoft.Dynamics.CRM.UpdateMultiple',
+		{ Targets => [ { '@odata.type' => $reading, new_readingid => $row->{new_readingid},
+				partitionid => $row->{partitionid}, new_name => 'short', ttlinseconds => 1000 } ] })->status,
+	204, 'a row that expires');
 $fast->get('new_readings?$select=new_name');
 sleep 3;
 is(scalar @{ $fast->get('new_readings?$select=new_name')->json->{value} }, 1, 'repeated');

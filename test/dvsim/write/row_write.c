@@ -416,7 +416,8 @@ sim_writer_insert(struct sim_writer *w, struct sim_json *object, struct sim_writ
 	}
 	if (plan->version_slot >= 0)
 		sim_value_set_int(&plan->slots[plan->version_slot].value, sim_next_version(sim->store));
-	if (sim->canned != NULL && w->table->type == SIM_STANDARD)
+	w->res->session_token |= w->table->type == SIM_ELASTIC;
+	if (sim->canned != NULL)
 		return !plan->has_children ||
 			sim_fail(w->req, w->res, 501, "0x8006088a",
 					 "dvsim --canned keeps no row that others could belong to.");
@@ -425,7 +426,6 @@ sim_writer_insert(struct sim_writer *w, struct sim_json *object, struct sim_writ
 		return false;
 	if (row->has_id && w->revives)
 		sim_forget_tombstone(sim, w->table, row->id);
-	w->res->session_token |= w->table->type == SIM_ELASTIC;
 	return !plan->has_children || insert_children(w, object, row);
 }
 

@@ -171,8 +171,7 @@ written(struct sim_req *req, struct sim_res *res, struct sim_table *table,
 
 	sim_guid_print(row->id, id);
 	res->entity = sim_fmt(req->arena, "%s(%s)", table->set_name, row_key(req, table, row));
-	if (wants_representation(req) && created && req->sim->canned != NULL &&
-		table->type == SIM_STANDARD)
+	if (wants_representation(req) && created && req->sim->canned != NULL)
 		return sim_fail(req, res, 501, "0x8006088a", "dvsim --canned keeps no row to return.");
 	if (wants_representation(req))
 		return represent(req, res, table, row, created ? 201 : 200);
