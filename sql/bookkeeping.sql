@@ -47,7 +47,7 @@ UPDATE dataverse_private.copies SET phase = 'compare', ids = 0 WHERE target = 'b
 SELECT id AS copy FROM dataverse_private.copies WHERE target = 'books.account' \gset
 BEGIN;
 INSERT INTO dataverse_private.run_log (copy, operation, role) VALUES (:copy, 'pull', CURRENT_USER);
-SELECT (dataverse_private.pull_step(:copy, dataverse_private.pull_prepare(:copy, 'books_dv.account', 'books.account', NULL, 'delete', 'add', false, NULL, 'abort', true), '')).more;
+SELECT (dataverse_private.pull_step(:copy, dataverse_private.pull_prepare(:copy, 'books_dv.account', 'books.account', NULL, 'delete', 'add', false, NULL, 'abort', true), '', true, true)).more;
 COMMIT;
 SELECT ids, link IS NOT NULL AS more FROM dataverse_private.copies WHERE target = 'books.account';
 DELETE FROM dataverse_private.copy_ids;

@@ -294,13 +294,36 @@ is_about_query(const dv_error *error)
 	return error->verdict == DV_VERDICT_REFUSED && (error->status == 400 || error->status == 501);
 }
 
-/* Raises an error of the service, unless the caller can send the query in a plainer form. */
+/*
+ * Returns true if the service says that the request is wrong.  An expired token, and a table
+ * that is not tracked, have SQLSTATEs of their own.
+ */
+static bool
+is_about_request(const dv_error *error)
+{
+	return error->verdict == DV_VERDICT_REFUSED && error->status >= 400 && error->status < 500 &&
+		error->status != 401 && error->status != 403 && error->status != 429 &&
+		error->sqlstate != DV_SQLSTATE_TOKEN_EXPIRED && error->sqlstate != DV_SQLSTATE_NOT_TRACKED &&
+		!dv_error_is_about_user(error);
+}
+
+/* Returns true if the caller can send another query instead of the one that is refused. */
+static bool
+can_be_replaced(const dv_pages *pages, const dv_error *error)
+{
+	if (pages->begun)
+		return false;
+	return (pages->spec.has_plainer && is_about_query(error)) ||
+		(pages->spec.is_stored && is_about_request(error));
+}
+
+/* Raises an error of the service, unless the caller can do without the answer. */
 static void
 refused(dv_pages *pages, const dv_error *error)
 {
 	dv_error	raised;
 
-	if (pages->spec.has_plainer && !pages->begun && is_about_query(error))
+	if (can_be_replaced(pages, error))
 	{
 		pages->refusal = error;
 		pages->done = true;

@@ -76,6 +76,8 @@ typedef struct dv_pages_spec
 	const char *way_out;		/* hint for errors that a query of another kind would avoid; or
 								 * NULL */
 	bool		has_plainer;	/* the query has a plainer form: see dv_pages_refusal */
+	bool		is_stored;		/* the path has a link or token that was stored, which the service
+								 * may not know any more: see dv_pages_refusal */
 	bool		is_fetchxml;	/* pages are numbered instead of linked */
 	dv_pages_linker linker;		/* then: leads from page to page; NULL: a single page */
 	void	   *linker_arg;
@@ -136,9 +138,9 @@ extern void dv_pages_leave(dv_pages *pages);
 extern int	dv_pages_in_flight(const dv_pages *pages);
 
 /*
- * For a query with a plainer form: if the service has refused the query
- * altogether, no rows are returned, and this returns the error, which lives as
- * long as the pages.  Otherwise NULL.
+ * For a query with a plainer form, or with a path that was stored: if the service
+ * has refused the query altogether, no rows are returned, and this returns the error,
+ * which lives as long as the pages.  Otherwise NULL.
  */
 extern const dv_error *dv_pages_refusal(const dv_pages *pages);
 

@@ -256,6 +256,7 @@ start_range(range *r)
 		spec.path = path_of_page(r, 1, NULL);
 		spec.first_path = NULL;
 		spec.has_plainer = !r->plain;
+		spec.is_stored = false;
 		MemoryContextSwitchTo(old);
 	}
 	start_pages(r, &spec);

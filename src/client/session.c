@@ -175,14 +175,29 @@ dv_session_root(const dv_session *session)
 	return session->root;
 }
 
+/* Returns the part of an address or path below the root of the Web API. */
+static const char *
+below_root(const dv_session *session, const char *path)
+{
+	const char *root = dv_session_root(session);
+
+	if (!dv_url_is_absolute(path))
+		return path;
+	return pg_strncasecmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "..";
+}
+
+bool
+dv_session_reaches(const dv_session *session, const char *path)
+{
+	return dv_path_check(below_root(session, path)) == DV_PATH_OK;
+}
+
 const char *
 dv_session_url(const dv_session *session, const char *path)
 {
 	const dv_session_config *config = dv_session_config_of(session);
-	const char *root = dv_session_root(session);
 	size_t		len = strlen(config->base_url);
 	bool		absolute = dv_url_is_absolute(path);
-	const char *below = path;
 
 	if (absolute && (pg_strncasecmp(path, config->base_url, len) != 0 || path[len] != '/'))
 		ereport(ERROR,
@@ -190,14 +205,12 @@ dv_session_url(const dv_session *session, const char *path)
 				 errmsg("address does not lead to the host of server \"%s\"", config->server_name),
 				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path)))),
 				 errhint("Requests, which carry tokens, are sent only to the host in option \"url\".")));
-	if (absolute)
-		below = pg_strncasecmp(path, root, strlen(root)) == 0 ? path + strlen(root) : "..";
-	if (dv_path_check(below) != DV_PATH_OK)
+	if (!dv_session_reaches(session, path))
 		ereport(ERROR,
 				(errcode(ERRCODE_FDW_ERROR),
 				 errmsg("address does not lead to the Web API of server \"%s\"", config->server_name),
 				 errdetail_internal("%s", dv_text_told(dv_text_shown(path, strlen(path))))));
-	return absolute ? pstrdup(path) : psprintf("%s%s", root, path);
+	return absolute ? pstrdup(path) : psprintf("%s%s", dv_session_root(session), path);
 }
 
 /* The path of a request is entity_set, entity_set(key), or entity_set/message. */

@@ -68,6 +68,9 @@ extern const char *dv_session_root(const dv_session *session);	/* "https://…/a
  */
 extern const char *dv_session_url(const dv_session *session, const char *path);
 
+/* Returns true if dv_session_url accepts this path or URL, which leads to the host of the service. */
+extern bool dv_session_reaches(const dv_session *session, const char *path);
+
 /* Returns the entity set in a complete URL, or "" if it has none. */
 extern const char *dv_session_table(const dv_session *session, const char *url);
 

@@ -51,16 +51,18 @@ CREATE FUNCTION dataverse_private.read_page(
   after bigint,
   track boolean,
   expected double precision DEFAULT NULL,
+  stored boolean DEFAULT false,
   OUT link text,
   OUT token text,
   OUT upserts bigint,
   OUT deletions bigint,
-  OUT metadata text)
+  OUT metadata text,
+  OUT refused boolean)
 RETURNS record
 LANGUAGE C VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'dataverse_read_page';
 
-COMMENT ON FUNCTION dataverse_private.read_page(regclass, text[], text, text, bigint, boolean, double precision) IS
+COMMENT ON FUNCTION dataverse_private.read_page(regclass, text[], text, text, bigint, boolean, double precision, boolean) IS
   'reads a page of rows or changes and keeps it; for dataverse.pull()';
 
 CREATE FUNCTION dataverse_private.first_token(foreign_table regclass, OUT token text, OUT "rows" double precision)

@@ -671,6 +671,34 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pull_emptied(dataverse_private.copies, dataverse_private.copy_plan, bigint[]) IS
   'the state of a copy from which rows were removed by TRUNCATE; for dataverse.pull()';
 
+-- The service does not know the place any more where reading was to continue.  If it was
+-- a link, this reading begins again; only changes above a version cannot be read again,
+-- because the version up to which they were to be read has been noted already.  If it was
+-- the token, or if that has "expired", the rows that differ are read.
+CREATE FUNCTION dataverse_private.pull_dropped(
+  INOUT state dataverse_private.copies, plan dataverse_private.copy_plan, expired boolean)
+LANGUAGE plpgsql IMMUTABLE STRICT
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  no_versions CONSTANT boolean := plan.version_column IS NULL;
+BEGIN
+  IF expired OR state.phase = 'current' AND state.link IS NULL THEN
+    state := dataverse_private.copy_without_token(dataverse_private.copy_to_compare(state, no_versions));
+    state.again := true;
+  ELSIF state.phase = 'current' AND state.tracked THEN
+    state.link := NULL;
+  ELSIF state.phase = 'current' THEN
+    state := dataverse_private.copy_to_compare(state, no_versions);
+  ELSE
+    state := dataverse_private.copy_to_reread(state, state.whole);
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.pull_dropped(dataverse_private.copies, dataverse_private.copy_plan, boolean) IS
+  'the state of a copy whose link or token Dataverse does not know any more; for dataverse.pull()';
+
 -- Returns the number at the beginning of a change-tracking token, which is a version.
 CREATE FUNCTION dataverse_private.pull_token_version(token text)
 RETURNS numeric
@@ -692,9 +720,13 @@ COMMENT ON FUNCTION dataverse_private.pull_token_version(text) IS
 -- Therefore rows that it may have missed are found by comparing ids and versions
 -- after it, unless the number in the token is not greater than the greatest
 -- version before it: then the token refers to the beginning.
+--
+-- What an earlier run has stored may be worthless to the service by now.  A run drops
+-- "old_link", the one that it has found, and one token ("spare_token"), if they are
+-- refused.  It does not drop what it has got instead, so that it ends in any case.
 CREATE FUNCTION dataverse_private.pull_step(
-  copy bigint, plan dataverse_private.copy_plan, path text, OUT more boolean, OUT counts dataverse_private.run_counts,
-  OUT remark text)
+  copy bigint, plan dataverse_private.copy_plan, path text, old_link boolean, INOUT spare_token boolean,
+  OUT more boolean, OUT counts dataverse_private.run_counts, OUT remark text)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.guard = superusers
@@ -723,6 +755,8 @@ DECLARE
   anew boolean := false;
   redefined boolean := false;
   went_back boolean;
+  expired boolean := false;
+  refused boolean := false;
 BEGIN
   more := true;
   PERFORM dataverse_private.pull_guard(plan.named);
@@ -791,16 +825,12 @@ BEGIN
   END IF;
   BEGIN
     SELECT * INTO STRICT page FROM dataverse_private.read_page(
-      plan.foreign_table, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks, state.expected);
+      plan.foreign_table, read_columns, state.link, CASE WHEN state.phase = 'current' THEN state.token END, after, tracks, state.expected,
+      CASE WHEN state.link IS NULL THEN spare_token AND state.phase = 'current' AND state.tracked ELSE old_link END);
+    refused := page.refused;
   EXCEPTION
-    -- the token has expired: read the rows that differ
     WHEN SQLSTATE 'DV001' THEN
-      PERFORM dataverse_private.end_pages();
-      PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
-      state := dataverse_private.copy_without_token(dataverse_private.copy_to_compare(state, no_versions));
-      state.again := true;
-      PERFORM dataverse_private.copy_put(state);
-      RETURN;
+      expired := true;
     -- the table is no longer tracked, or not for us, whatever its definition says
     WHEN SQLSTATE 'DV002' THEN
       PERFORM dataverse_private.end_pages();
@@ -812,6 +842,13 @@ BEGIN
       PERFORM dataverse_private.copy_put(state);
       RETURN;
   END;
+  IF expired OR refused THEN
+    spare_token := spare_token AND (expired OR state.link IS NOT NULL);
+    PERFORM dataverse_private.end_pages();
+    PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
+    PERFORM dataverse_private.copy_put(dataverse_private.pull_dropped(state, plan, expired));
+    RETURN;
+  END IF;
 
   -- if there are more pages, they are read after the token, and so is this one: it has not been merged
   IF tracks AND state.link IS NULL AND page.link IS NOT NULL AND NOT plan.elastic THEN
@@ -930,5 +967,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.pull_step(bigint, dataverse_private.copy_plan, text) IS
+COMMENT ON FUNCTION dataverse_private.pull_step(bigint, dataverse_private.copy_plan, text, boolean, boolean) IS
   'takes one step of a run, which dataverse.pull() then commits';

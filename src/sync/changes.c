@@ -23,6 +23,11 @@
  * loses no time.  The reader continues only if the requested page is the one that it
  * has reached; otherwise it starts over at the requested place.
  *
+ * The service may refuse a link or token that was stored: an older version of it gave
+ * the link, or a column in it was dropped.  If it answers the same query without them,
+ * read_page() says so, and the caller reads that anew.  Otherwise its refusal of the
+ * query is the error.
+ *
  * While a page is read, functions of users run: constraints of domains.  They may
  * read pages as well.  Therefore reader and page are private to the call until the
  * page is complete, and live in its memory, which is freed if there is an error.
@@ -58,6 +63,7 @@
 #include "fdw/scan/count.h"
 #include "fdw/scan/request.h"
 #include "net/clock.h"
+#include "net/text.h"
 #include "net/xact.h"
 #include "sync/changes.h"
 #include "sync/delta_token.h"
@@ -97,6 +103,7 @@ typedef struct wish
 	int		   *members;		/* the index of each column's member, and then that of the id */
 	const char *link;			/* of the page; NULL: the first one of ranges of ids */
 	bool		begins;			/* this is the first page */
+	bool		is_stored;		/* an earlier run has stored the link, or the token in it */
 	bool		track;
 	bool		in_ranges;
 	double		expected;		/* rows in all; negative if not known */
@@ -439,6 +446,7 @@ start_reader(const wish *w)
 	spec.names = r->names;
 	spec.what = psprintf("read foreign table \"%s\"", relation->name);
 	spec.track_changes = w->track;
+	spec.is_stored = w->is_stored;
 	/* after the first page, the caller may turn to ranges of ids */
 	spec.tentative = w->track && w->begins;
 	spec.by_page = true;
@@ -467,6 +475,33 @@ static dv_pages_state
 next_row(reader *r, dv_value *row)
 {
 	return r->ranges != NULL ? dv_ranges_step(r->ranges, row) : dv_pages_step(r->pages, row);
+}
+
+/* Returns the error with which the service has refused a stored link or token, or NULL. */
+static const dv_error *
+refusal_of(const reader *r)
+{
+	return r->ranges != NULL ? dv_ranges_refusal(r->ranges) : dv_pages_refusal(r->pages);
+}
+
+/* Raises an error unless the service answers the query without a link or token. */
+static void
+ask_plainly(const wish *w)
+{
+	wish		plain = *w;
+	dv_query	query = query_of(w->relation, &w->request, NULL, NULL, false);
+	reader	   *r;
+
+	query.top = 1;
+	plain.link = first_link(&query, NULL);
+	plain.begins = true;
+	plain.is_stored = false;
+	plain.request.page_size = 0;
+	plain.track = false;
+	plain.in_ranges = false;
+	r = start_reader(&plain);
+	(void) next_row(r, palloc0(sizeof(dv_value) * w->nnames));
+	MemoryContextDelete(r->context);
 }
 
 /* Fills the page with the rows of one answer, of several if they have none. */
@@ -556,15 +591,32 @@ delta_link(const reader *r)
 
 enum page_column
 {
-	PAGE_LINK, PAGE_TOKEN, PAGE_UPSERTS, PAGE_DELETIONS, PAGE_METADATA,
+	PAGE_LINK, PAGE_TOKEN, PAGE_UPSERTS, PAGE_DELETIONS, PAGE_METADATA, PAGE_REFUSED,
 	PAGE_COLUMNS
 };
 
+/* Returns the record of read_page() for a link or token that the service does not know any more. */
+static Datum
+refused_page(TupleDesc tupdesc, const wish *w, const dv_error *error)
+{
+	Datum		values[PAGE_COLUMNS] = {0};
+	bool		nulls[PAGE_COLUMNS];
+
+	ask_plainly(w);
+	ereport(LOG,
+			(errmsg("Dataverse no longer knows where reading foreign table \"%s\" was to continue", w->relation->name),
+			 error != NULL ? errdetail_internal("%s", dv_text_told(error->message)) : 0));
+	memset(nulls, true, sizeof(nulls));
+	nulls[PAGE_REFUSED] = false;
+	values[PAGE_REFUSED] = BoolGetDatum(true);
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls));
+}
+
 /*
- * read_page(foreign_table, columns, link, token, after, track, expected): reads a page
- * and keeps it.  Without a link, this is the first page: of the changes since the
+ * read_page(foreign_table, columns, link, token, after, track, expected, stored): reads a
+ * page and keeps it.  Without a link, this is the first page: of the changes since the
  * token, of the rows above the version "after", or of all rows, of which so many are
- * expected.
+ * expected.  An earlier run may have "stored" the link, or the token without a link.
  */
 Datum
 dataverse_read_page(PG_FUNCTION_ARGS)
@@ -594,15 +646,21 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	w.names = members_of(w.relation, w.columns, w.members, &w.nnames);
 	w.link = PG_ARGISNULL(2) ? NULL : text_to_cstring(PG_GETARG_TEXT_PP(2));
 	w.begins = w.link == NULL;
+	/* the service does not know our ranges */
+	w.is_stored = !PG_ARGISNULL(7) && PG_GETARG_BOOL(7) && !is_left(w.link);
 	w.track = !PG_ARGISNULL(5) && PG_GETARG_BOOL(5);
 	w.expected = PG_ARGISNULL(6) ? -1 : PG_GETARG_FLOAT8(6);
 	w.in_ranges = w.relation->type == DV_TABLE_STANDARD && token == NULL && after == NULL && !w.track;
 	query = query_of(w.relation, &w.request, token, after, w.track);
 	if (w.begins && !w.in_ranges)
 		w.link = first_link(&query, token);
+	if (w.is_stored && w.link != NULL && !dv_session_reaches(w.session, w.link))
+		PG_RETURN_DATUM(refused_page(tupdesc, &w, NULL));
 	r = is_reached(&w) ? take_reader() : start_reader(&w);
 	page = dv_merge_page_start(w.relation->relid);
 	fill_page(page, &w, r);
+	if (refusal_of(r) != NULL)
+		PG_RETURN_DATUM(refused_page(tupdesc, &w, refusal_of(r)));
 	note_link(r);
 
 	values[PAGE_LINK] = r->link != NULL ? CStringGetTextDatum(r->link) : (Datum) 0;
@@ -615,6 +673,7 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	nulls[PAGE_METADATA] = r->metadata[0] == '\0';
 	if (!nulls[PAGE_METADATA])
 		values[PAGE_METADATA] = CStringGetTextDatum(r->metadata);
+	values[PAGE_REFUSED] = BoolGetDatum(false);
 	dv_merge_page_keep(page);
 	if (r->link != NULL)
 		keep_reader(r);

@@ -272,14 +272,19 @@ dv_copy_read(dv_run *run)
 	dv_copy_run *c = (dv_copy_run *) run;
 	bool		more;
 	bool		resumes = c->resumes;
+	bool		spare_token;
 	bool		hopeless;
 
-	dv_spi_call("SELECT s.more, s.remark, (s.counts).* FROM dataverse_private.pull_step($1, $2, $3) AS s",
-				dv_spi_of_int8(c->copy), c->plan, dv_spi_of_text(c->path));
+	dv_spi_call("SELECT s.more, s.remark, s.spare_token, (s.counts).* FROM dataverse_private.pull_step($1, $2, $3, $4, $5) AS s",
+				dv_spi_of_int8(c->copy), c->plan, dv_spi_of_text(c->path), dv_spi_of_bool(!c->has_read),
+				dv_spi_of_bool(!c->token_dropped));
 	more = dv_spi_result_bool(1);
+	spare_token = dv_spi_result_bool(3);
 	dv_copy_count(run);
 	dv_state_run_note(run->id, dv_spi_result_text(2));
 	hopeless = is_hopeless(c);
+	c->has_read = true;
+	c->token_dropped = !spare_token;
 	c->resumes = resumes && more;
 	c->more = more || resumes;
 	return c->more && !hopeless ? DV_STEP_MORE : DV_STEP_DONE;

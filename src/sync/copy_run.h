@@ -28,6 +28,9 @@ typedef struct dv_copy_run
 	int64		copy;			/* in dataverse_private.copies */
 	dv_spi_value plan;			/* what dataverse_private.pull_prepare() has returned */
 	bool		resumes;		/* reads what an interrupted run has left; later changes follow */
+	bool		has_read;		/* where reading continues is no longer what earlier runs have
+								 * stored */
+	bool		token_dropped;	/* Dataverse has refused a token */
 	bool		more;			/* there is more to read */
 	dv_spi_value retry;			/* where dataverse_private.pull_retry() continues; null: at the
 								 * beginning */

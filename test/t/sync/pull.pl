@@ -188,8 +188,9 @@ sub failures
 	my ($crm) = @_;
 	my ($status, $err);
 
-	$crm->fault(method => 'GET', path => '/accounts', status => 400, code => '0x80040216', message => 'no such luck');
+	$crm->fault(method => 'GET', path => '/accounts', times => 0, status => 400, code => '0x80040216', message => 'no such luck');
 	$status = $crm->node->psql('postgres', "\\set VERBOSITY verbose\n$pull", stderr => \$err);
+	$crm->no_faults;
 	isnt($status, 0, 'a run fails');
 	like($err, qr/could not pull public\.account: could not read foreign table "account".*no such luck/, 'with the error of the service');
 	like($err, qr/phase "current"/, 'and the phase');

@@ -91,8 +91,9 @@ $node->safe_psql('postgres', q{SELECT cron.schedule('push', '* * * * *', 'CALL d
 	extra_params => [ '-U', 'copier' ]);
 
 # a job that fails
-$crm->fault(method => 'GET', path => '/accounts', status => 400, code => '0x80040216', message => 'no such luck');
+$crm->fault(method => 'GET', path => '/accounts', times => 0, status => 400, code => '0x80040216', message => 'no such luck');
 is(tick(), 'failed', 'a failing job is recorded as failed');
+$crm->no_faults;
 is($crm->sql(q{SELECT status, error ~ 'no such luck' FROM dataverse.runs WHERE operation = 'pull' ORDER BY id DESC LIMIT 1}), 'failed|t', 'and so has its run');
 ok($node->poll_query_until('postgres', q{SELECT count(*) > 0 FROM dataverse.runs WHERE operation = 'push' AND status = 'succeeded' AND role = 'copier' AND sent = 1}),
 	'a job pushes');
