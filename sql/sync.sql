@@ -401,6 +401,44 @@ SELECT dataverse.forget_copy('sync_copy.part');
 ALTER FOREIGN TABLE sync_dv.account RENAME described TO description;
 CALL dataverse.sync('sync_dv.account', 'account');
 
+-- Changes of columns that are re-created before they are sent: a new column, and one that got the name of another one,
+-- have other values than were set.
+CREATE PROCEDURE pg_temp.sync_swap() LANGUAGE plpgsql AS $$
+BEGIN
+  CALL dataverse.sync('sync_dv.account', 'sync_copy.swap', columns => '{accountid, accountnumber, name, fax, description, versionnumber}');
+END $$;
+CALL pg_temp.sync_swap();
+UPDATE swap SET name = 'conflict' WHERE accountnumber = '7';
+UPDATE sync_dv.account SET name = 'theirs' WHERE accountnumber = '7';
+CALL pg_temp.sync_swap();
+SELECT dataverse.resolve(id, 'local') FROM dataverse.conflicts WHERE ours ->> 'accountnumber' = '7';
+UPDATE swap SET name = 'renamed' WHERE accountnumber = '1';
+UPDATE swap SET description = 'renamed', fax = 'sent' WHERE accountnumber = '2';
+UPDATE swap SET fax = 'sent' WHERE accountnumber = '9';
+CREATE TEMP TABLE former AS SELECT accountid, accountnumber, name, description FROM sync_dv.account;
+ALTER TABLE swap RENAME name TO former_name;
+ALTER TABLE swap RENAME description TO name;
+ALTER TABLE swap ADD description text;
+CREATE VIEW pg_temp.swap_conflicts AS
+  SELECT ours ->> 'accountnumber' AS number, kind, columns, sqlstate, error, ours ->> 'name' AS ours, theirs ->> 'name' AS theirs
+  FROM dataverse.conflicts WHERE target = 'sync_copy.swap' ORDER BY row_id;
+CALL dataverse.pull('sync_dv.account', 'swap', columns => '{accountid, accountnumber, name, fax, description, versionnumber}');
+TABLE pg_temp.swap_conflicts;
+CALL pg_temp.sync_swap();
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+TABLE pg_temp.swap_conflicts;
+-- nothing but the fax was sent, and rows without a conflict have the values of Dataverse
+SELECT accountnumber, fax FROM sync_dv.account WHERE accountnumber IN ('1', '2', '7', '9') ORDER BY accountid;
+SELECT count(*) FROM (SELECT accountid, accountnumber, name, description FROM sync_dv.account EXCEPT TABLE former) AS x;
+SELECT accountnumber FROM (SELECT accountid, accountnumber, name, description FROM sync_dv.account EXCEPT
+                           SELECT accountid, accountnumber, name, description FROM swap) AS x ORDER BY accountid;
+SELECT dataverse.resolve('swap', 'service');
+CALL pg_temp.sync_swap();
+SELECT count(*) FROM (SELECT accountid, accountnumber, name, description FROM sync_dv.account EXCEPT
+                      SELECT accountid, accountnumber, name, description FROM swap) AS x;
+SELECT dataverse.forget_copy('sync_copy.swap');
+CALL dataverse.sync('sync_dv.account', 'account');
+
 -- Values of an alternate key that other rows have released in the same run: a row that was deleted, one that was
 -- changed, and a chain.  Values that rows exchange, and one in use, are refused once, not by each run.
 INSERT INTO sync_dv.new_meter (new_meterid, new_serial) SELECT pg_temp.i(200 + i), 'S-' || i FROM generate_series(1, 19) AS i;

@@ -324,6 +324,32 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pending_keep(bigint, uuid[], boolean) IS
   'leaves filed rows as they are; for dataverse.sync()';
 
+-- Other columns have got the names of these ones, so rows no longer have the changed values under these names.
+-- The changes become those of columns that are not copied (sync_file_uncopied).  What was shown of a conflict,
+-- or decided about it, does not apply any more.
+CREATE FUNCTION dataverse_private.pending_disown(copy bigint, columns text[])
+RETURNS void
+LANGUAGE dataverse_state VOLATILE STRICT
+AS $$
+DECLARE
+  suffix CONSTANT text := ' (re-created)';
+BEGIN
+  UPDATE dataverse_private.local_changes AS l
+  SET columns = ARRAY(SELECT CASE WHEN c = ANY (pending_disown.columns) THEN c || suffix ELSE c END
+                      FROM unnest(l.columns) WITH ORDINALITY AS u (c, i) ORDER BY i)
+  WHERE l.copy = pending_disown.copy AND l.columns && pending_disown.columns;
+  UPDATE dataverse_private.pending AS p
+  SET columns = ARRAY(SELECT CASE WHEN c = ANY (pending_disown.columns) THEN c || suffix ELSE c END FROM unnest(p.columns) AS c ORDER BY 1),
+      held = ARRAY(SELECT CASE WHEN c = ANY (pending_disown.columns) THEN c || suffix ELSE c END FROM unnest(p.held) AS c ORDER BY 1),
+      ours = p.ours - pending_disown.columns, decision = NULL,
+      number = CASE WHEN p.state = 'filed' THEN nextval('dataverse_private.pending_number_seq') ELSE p.number END
+  WHERE p.copy = pending_disown.copy AND p.columns || p.held && pending_disown.columns;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.pending_disown(bigint, text[]) IS
+  'keeps changes of columns from being sent as those of others that have got their names; for dataverse.pull()';
+
 -- Leaves rows that cannot be read to the next run; those in "sent" are known to be written.
 CREATE FUNCTION dataverse_private.pending_hide(copy bigint, ids uuid[], sent uuid[])
 RETURNS void

@@ -686,6 +686,9 @@ BEGIN
     remade := (SELECT array_agg(c.name) FROM unnest(state.columns, state.numbers[2:], state.types_here) AS o (name, number, type)
                  JOIN unnest(plan.columns, numbers[2:], types_here) AS c (name, number, type)
                  ON c.name = o.name AND (c.number <> o.number OR c.type <> o.type AND c.name <> ALL (adapted)));
+    PERFORM dataverse_private.pending_disown(copy, array_agg(c.name))
+    FROM unnest(state.columns, state.numbers[2:]) AS o (name, number)
+      JOIN unnest(plan.columns, numbers[2:]) AS c (name, number) ON c.name = o.name AND c.number <> o.number;
   END IF;
   IF remade IS NOT NULL THEN
     RAISE NOTICE USING message = format('reading all rows of foreign table %s again, because columns of table %s were re-created or changed type: %s',

@@ -133,7 +133,7 @@ for my $try ("SELECT dataverse.resolve($conflict, 'local')", "SELECT dataverse_p
 	"SELECT dataverse_private.pending_stage($copy, '{}')",
 	"SELECT dataverse_private.pending_loosen($copy, jsonb_populate_record(NULL::dataverse_private.sync_plan, '{}'))",
 	"SELECT dataverse_private.pending_next($copy, '{filed}', 1)", "SELECT dataverse_private.pending_set($copy, '{}')",
-	"SELECT dataverse_private.pending_keep($copy, '{}', true)", "SELECT dataverse_private.pending_hide($copy, '{}', '{}')", "SELECT dataverse_private.pending_drop($copy, NULL)",
+	"SELECT dataverse_private.pending_disown($copy, '{name}')", "SELECT dataverse_private.pending_keep($copy, '{}', true)", "SELECT dataverse_private.pending_hide($copy, '{}', '{}')", "SELECT dataverse_private.pending_drop($copy, NULL)",
 	"SELECT dataverse_private.pending_count($copy)", 'TABLE dataverse_private.pending', 'DELETE FROM dataverse.conflicts')
 {
 	like(($as->('mallory', $try))[1], qr/must be owner of table|permission denied|cannot delete/, "refused: $try");
