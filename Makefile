@@ -35,6 +35,12 @@ PG_CPPFLAGS += $(call found,--cflags,libcurl,curl-config) $(call found,--cflags,
 	$(call found,--cflags,libcrypto,:)
 SHLIB_LINK = $(call found,--libs,libcurl,curl-config) $(or $(call found,--libs,json-c,false),-ljson-c) \
 	$(or $(call found,--libs,libcrypto,false),-lcrypto)
+# optional; LIBDEFLATE=no does without it
+libdeflate := $(if $(filter no,$(LIBDEFLATE)),,$(call found,--libs,libdeflate,:))
+ifneq ($(libdeflate),)
+PG_CPPFLAGS += -DDV_LIBDEFLATE $(call found,--cflags,libdeflate,:)
+SHLIB_LINK += $(libdeflate)
+endif
 
 # PostgreSQL's callbacks and headers have parameters that are not always used.
 # a function that is not declared would be missing only when the library is loaded

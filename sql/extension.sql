@@ -9,7 +9,8 @@ SELECT v.extension = e.extversion AS same_version,
        v.postgresql = current_setting('server_version') AS postgresql,
        v.libcurl ~ '^\d+\.\d+' AS libcurl,
        v.tls ~ '\d' AS tls,
-       v.json_c ~ '^\d+\.\d+' AS json_c
+       v.json_c ~ '^\d+\.\d+' AS json_c,
+       coalesce(v.libdeflate ~ '^\d+\.\d+', true) AS libdeflate
 FROM pg_extension e, dataverse.version() v
 WHERE e.extname = 'dataverse_fdw';
 

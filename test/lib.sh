@@ -252,6 +252,7 @@ missing_packages()
 	command -v pkg-config >/dev/null || echo pkg-config
 	lib json-c libjson-c-dev
 	lib libcrypto libssl-dev
+	lib libdeflate libdeflate-dev
 	lib libmicrohttpd libmicrohttpd-dev
 	lib sqlite3 libsqlite3-dev
 	lib expat libexpat1-dev

@@ -31,6 +31,7 @@
 #include "utils/memutils.h"
 
 #include "net/exchange.h"
+#include "net/inflate.h"
 #include "net/text.h"
 #include "net/xact.h"
 
@@ -142,22 +143,30 @@ on_read(char *buffer, size_t size, size_t n, void *call_arg)
 	return len;
 }
 
-static size_t
-taken(dv_http_call *call, dv_inbox_result result, size_t len)
+/* Notes what the inbox has refused.  Returns false if it has. */
+static bool
+taken(dv_http_call *call, dv_inbox_result result)
 {
-	static const dv_http_failure failures[] = {
-		[DV_INBOX_TOO_LARGE] = DV_HTTP_TOO_LARGE,
-		[DV_INBOX_STORE_FULL] = DV_HTTP_TOO_LARGE,
-		[DV_INBOX_ENCODED] = DV_HTTP_ENCODED,
-		[DV_INBOX_NO_MEMORY] = DV_HTTP_NO_MEMORY
+	static const struct
+	{
+		dv_http_failure failure;
+		const char *message;
+	}			refusals[] =
+
+	{
+		[DV_INBOX_TAKEN] = {DV_HTTP_NO_FAILURE, NULL},
+		[DV_INBOX_TOO_LARGE] = {DV_HTTP_TOO_LARGE, NULL},
+		[DV_INBOX_STORE_FULL] = {DV_HTTP_TOO_LARGE, "answers held in memory by this session would exceed 256 MB"},
+		[DV_INBOX_ENCODED] = {DV_HTTP_ENCODED, NULL},
+		[DV_INBOX_BROKEN] = {DV_HTTP_TRUNCATED, "its body could not be decompressed"},
+		[DV_INBOX_NO_MEMORY] = {DV_HTTP_NO_MEMORY, NULL}
 	};
 
 	if (result == DV_INBOX_TAKEN)
-		return len;
-	call->noted_failure = failures[result];
-	if (result == DV_INBOX_STORE_FULL)
-		call->noted_message = "answers held in memory by this session would exceed 256 MB";
-	return CURL_WRITEFUNC_ERROR;
+		return true;
+	call->noted_failure = refusals[result].failure;
+	call->noted_message = refusals[result].message;
+	return false;
 }
 
 static size_t
@@ -165,7 +174,8 @@ on_write(char *data, size_t size, size_t n, void *call_arg)
 {
 	dv_http_call *call = call_arg;
 
-	return taken(call, dv_inbox_add_body(&call->inbox, data, size * n), size * n);
+	return taken(call, dv_inbox_add_body(&call->inbox, data, size * n)) ?
+		size * n : CURL_WRITEFUNC_ERROR;
 }
 
 static size_t
@@ -173,7 +183,8 @@ on_header(char *data, size_t size, size_t n, void *call_arg)
 {
 	dv_http_call *call = call_arg;
 
-	return taken(call, dv_inbox_add_line(&call->inbox, data, size * n), size * n);
+	return taken(call, dv_inbox_add_line(&call->inbox, data, size * n)) ?
+		size * n : CURL_WRITEFUNC_ERROR;
 }
 
 /* The connection is open, and the request is about to be sent, perhaps for the second time. */
@@ -288,6 +299,8 @@ dv_http_finish(dv_http_call *call, CURLcode code)
 	dv_http_result *result = &call->result;
 
 	measure(call);
+	if (code == CURLE_OK && !taken(call, dv_inbox_inflate(&call->inbox)))
+		code = CURLE_WRITE_ERROR;
 	result->body = call->inbox.body != NULL ? call->inbox.body : "";
 	result->body_len = call->inbox.body_len;
 	if (code == CURLE_OK && result->status < 200)
@@ -489,6 +502,7 @@ set_transport(CURL *easy, const dv_http_client *client, const dv_http_request *r
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+	curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, dv_inflates ? 0L : 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024);

@@ -9,8 +9,11 @@
 #include <strings.h>
 
 #include "net/inbox.h"
+#include "net/inflate.h"
 
 #define LARGE_ROOM ((size_t) 8 * 1024 * 1024)
+#define SPARE_LEAST ((size_t) 64 * 1024)
+#define SPARE_MOST LARGE_ROOM
 
 /*
  * Returns how much room to allocate: twice as much as before, but for a large body
@@ -160,28 +163,144 @@ dv_inbox_add_line(dv_inbox *inbox, const char *line, size_t len)
 	return result;
 }
 
+/* Whether the body has to be decompressed when it is complete. */
+static bool
+is_compressed(const dv_inbox *inbox)
+{
+	return dv_inflates && inbox->encodings > 0;
+}
+
+static size_t
+largest_body(const dv_inbox *inbox)
+{
+	if (inbox->status >= 300 && inbox->max_body > DV_INBOX_MAX_ERROR)
+		return DV_INBOX_MAX_ERROR;
+	return inbox->max_body;
+}
+
+/* Returns how much the store has left for a body that has some of it already. */
+static size_t
+left_for(const dv_inbox_store *store, size_t had)
+{
+	size_t		left = had + (store->taken < store->room ? store->room - store->taken : 0);
+
+	return left > DV_INBOX_SMALL ? left : DV_INBOX_SMALL;
+}
+
 dv_inbox_result
 dv_inbox_add_body(dv_inbox *inbox, const char *data, size_t len)
 {
 	dv_inbox_store *store = inbox->store;
-	size_t		max = inbox->max_body;
+	size_t		max = largest_body(inbox);
 	size_t		before = inbox->body_room;
-	size_t		left;
+	size_t		left = left_for(store, before);
 	dv_inbox_result result;
 
-	if (inbox->status >= 300 && max > DV_INBOX_MAX_ERROR)
-		max = DV_INBOX_MAX_ERROR;
+	/* gzip makes data that cannot be compressed a little longer */
+	if (is_compressed(inbox))
+		max += max / 1024 + 1024;
 	if (inbox->body_len > max || len > max - inbox->body_len)
 		return DV_INBOX_TOO_LARGE;
-	left = before + (store->taken < store->room ? store->room - store->taken : 0);
-	if (left < DV_INBOX_SMALL)
-		left = DV_INBOX_SMALL;
 	if (inbox->body_len + len + 1 > left)
 		return DV_INBOX_STORE_FULL;
 	result = append(&inbox->body, &inbox->body_len, &inbox->body_room,
 					left < max + 1 ? left : max + 1, data, len);
 	store->taken += inbox->body_room - before;
 	return result;
+}
+
+/*
+ * Returns a buffer of at least "least" and at most "most" bytes, if possible the one that is
+ * kept, and sets *room to its size.  Returns NULL if there is no memory.
+ */
+static char *
+take_buffer(dv_inbox_store *store, size_t least, size_t most, size_t *room)
+{
+	char	   *buffer = store->spare;
+
+	*room = store->spare_room;
+	if (*room >= least && *room <= most && *room / 2 <= least)
+	{
+		store->spare = NULL;
+		store->spare_room = 0;
+		return buffer;
+	}
+	/* the next body may be a little longer */
+	*room = least < SPARE_LEAST ? least : least + least / 16;
+	if (*room > most)
+		*room = most;
+	return malloc(*room);
+}
+
+/* Frees a buffer, or keeps it. */
+static void
+give_buffer(dv_inbox_store *store, char *buffer, size_t room)
+{
+	if (room < SPARE_LEAST || room > SPARE_MOST)
+	{
+		free(buffer);
+		return;
+	}
+	free(store->spare);
+	store->spare = buffer;
+	store->spare_room = room;
+}
+
+/* Replaces the body by what comes out of it, unless this takes more than "most" bytes. */
+static dv_inflate_result
+inflate_into(dv_inbox *inbox, size_t least, size_t most)
+{
+	size_t		room;
+	char	   *body = take_buffer(inbox->store, least, most, &room);
+	size_t		len = 0;
+	dv_inflate_result result;
+
+	if (body == NULL)
+		return DV_INFLATE_NO_MEMORY;
+	result = dv_inflate(inbox->body, inbox->body_len, body, room - 1, &len);
+	if (result != DV_INFLATED)
+	{
+		give_buffer(inbox->store, body, room);
+		return result;
+	}
+	body[len] = '\0';
+	free(inbox->body);
+	inbox->store->taken += room - inbox->body_room;
+	inbox->body = body;
+	inbox->body_len = len;
+	inbox->body_room = room;
+	return DV_INFLATED;
+}
+
+dv_inbox_result
+dv_inbox_inflate(dv_inbox *inbox)
+{
+	size_t		max = largest_body(inbox);
+	size_t		left = left_for(inbox->store, 0);
+	size_t		most = left < max + 1 ? left : max + 1;
+	size_t		claim;
+	size_t		least;
+	dv_inflate_result result;
+
+	if (!is_compressed(inbox) || inbox->body_len == 0)
+		return DV_INBOX_TAKEN;
+	claim = dv_inflate_claim(inbox->body, inbox->body_len);
+	least = claim < most ? claim + 1 : most;
+	/* for a body that is longer than it claims, each try takes twice as long as the one before */
+	while ((result = inflate_into(inbox, least, most)) == DV_INFLATE_NO_ROOM && least < most)
+		least = least < most / 2 ? least * 2 : most;
+	switch (result)
+	{
+		case DV_INFLATED:
+			return DV_INBOX_TAKEN;
+		case DV_INFLATE_NO_ROOM:
+			return most > max ? DV_INBOX_TOO_LARGE : DV_INBOX_STORE_FULL;
+		case DV_INFLATE_BROKEN:
+			return DV_INBOX_BROKEN;
+		case DV_INFLATE_NO_MEMORY:
+			break;
+	}
+	return DV_INBOX_NO_MEMORY;
 }
 
 /* Returns the value of the next header of that name after "line", or NULL; *line is moved on. */
@@ -233,7 +352,7 @@ dv_inbox_free(dv_inbox *inbox)
 	dv_inbox_store *store = inbox->store;
 
 	free(inbox->lines);
-	free(inbox->body);
+	give_buffer(store, inbox->body, inbox->body_room);
 	store->taken -= inbox->body_room;
 	memset(inbox, 0, sizeof(*inbox));
 	inbox->store = store;

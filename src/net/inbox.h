@@ -16,6 +16,8 @@
  * built for, in several layers: some decoders need more than a hundred megabytes
  * each, and layers below the last one can grow without anyone counting them.
  * Therefore an answer that is encoded in any other way, or twice, is refused.
+ * A compressed body is decompressed when it is complete (inflate.h), or by libcurl
+ * before it gets here.
  *
  * The memory is malloc'd, because libcurl's callbacks fill it.
  *
@@ -43,6 +45,8 @@ typedef struct dv_inbox_store
 {
 	size_t		room;
 	size_t		taken;
+	char	   *spare;			/* a buffer that is kept for the next body, or NULL; not counted */
+	size_t		spare_room;
 } dv_inbox_store;
 
 /* "store" is never NULL. */
@@ -68,6 +72,7 @@ typedef enum dv_inbox_result
 	DV_INBOX_TOO_LARGE,
 	DV_INBOX_STORE_FULL,
 	DV_INBOX_ENCODED,			/* an encoding that was not asked for */
+	DV_INBOX_BROKEN,			/* compressed data that cannot be decompressed */
 	DV_INBOX_NO_MEMORY
 } dv_inbox_result;
 
@@ -80,6 +85,9 @@ extern dv_inbox_result dv_inbox_add_line(dv_inbox *inbox, const char *line, size
 
 /* Takes a piece of the body. */
 extern dv_inbox_result dv_inbox_add_body(dv_inbox *inbox, const char *data, size_t len);
+
+/* Decompresses the body, which is complete, unless libcurl has done so. */
+extern dv_inbox_result dv_inbox_inflate(dv_inbox *inbox);
 
 /* Returns the value of the first header of that name (case-insensitive), or NULL if absent. */
 extern const char *dv_inbox_header(const dv_inbox *inbox, const char *name);

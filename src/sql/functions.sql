@@ -3,7 +3,8 @@ CREATE FUNCTION dataverse.version(
   OUT postgresql text,
   OUT libcurl text,
   OUT tls text,
-  OUT json_c text)
+  OUT json_c text,
+  OUT libdeflate text)
 RETURNS record
 LANGUAGE C STABLE STRICT PARALLEL SAFE
 AS 'MODULE_PATHNAME', 'dataverse_version';

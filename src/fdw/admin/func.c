@@ -43,6 +43,7 @@
 #include "fdw/connection.h"
 #include "fdw/excerpt.h"
 #include "net/date.h"
+#include "net/inflate.h"
 #include "net/json.h"
 #include "net/text.h"
 #include "net/url.h"
@@ -625,7 +626,7 @@ dataverse_fetchxml(PG_FUNCTION_ARGS)
 /*
  * dataverse.version(): the versions in use, for bug reports.  They come from the
  * loaded libraries, not from the headers that the extension was compiled with,
- * because libraries can be upgraded without recompiling it.
+ * because libraries can be upgraded without recompiling it.  libdeflate does not tell.
  */
 
 enum version_column
@@ -635,6 +636,7 @@ enum version_column
 	VERSION_LIBCURL,
 	VERSION_TLS,
 	VERSION_JSON_C,
+	VERSION_LIBDEFLATE,
 	VERSION_COLUMNS
 };
 
@@ -660,6 +662,10 @@ dataverse_version(PG_FUNCTION_ARGS)
 		values[VERSION_TLS] = CStringGetTextDatum(curl->ssl_version);
 	else
 		nulls[VERSION_TLS] = true;
+	if (dv_inflate_version != NULL)
+		values[VERSION_LIBDEFLATE] = CStringGetTextDatum(dv_inflate_version);
+	else
+		nulls[VERSION_LIBDEFLATE] = true;
 
 	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
 }
