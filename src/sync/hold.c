@@ -17,10 +17,14 @@
  *   that has or had the privilege TRIGGER; and their arguments, if another role has it;
  * - defaults, generated columns, and check constraints of the owner, unless they only
  *   call functions that do not depend on the caller; and rules;
- * - domains, since a constraint can be added to them without a lock.
+ * - domains, since a constraint can be added to them without a lock: their owners, and the
+ *   functions that their constraints and defaults call.
  *
- * Other expressions (of indexes, statistics, partition keys) are immutable, so the guard
- * suffices for them.  Policies never run: copies are written with "row_security" off, and
+ * Other expressions (of indexes, statistics, partition keys) are immutable, and those of an owner
+ * who is trusted may call functions of others only when they are needed, so the guard
+ * suffices for them.  PostgreSQL keeps the constraints of domains, with functions in SQL put in
+ * their places, for as long as the session lasts, so that the guard may not see the
+ * functions.  Policies never run: copies are written with "row_security" off, and
  * foreign tables have none.
  *
  * An expression has no owner.  It counts as code of the table's owner, as for PostgreSQL, which
@@ -40,6 +44,7 @@
 #include "catalog/namespace.h"
 #include "catalog/partition.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_constraint.h"
 #include "catalog/pg_inherits.h"
 #include "catalog/pg_namespace.h"
 #include "catalog/pg_proc.h"
@@ -122,6 +127,78 @@ is_harmful(const char *expression)
  * Types
  */
 
+static bool
+is_strange(Oid function, void *role)
+{
+	if (dv_guard_trusts(function, GetUserId()))
+		return false;
+	*(Oid *) role = dv_guard_owner(function);
+	return true;
+}
+
+/* Returns true if the expression of a trusted role calls functions of another *role. */
+static bool
+has_stranger(Node *node, void *role)
+{
+	if (node == NULL)
+		return false;
+	if (IsA(node, CoerceToDomain))
+		*(Oid *) role = stranger_of_type(((CoerceToDomain *) node)->resulttype);
+	return OidIsValid(*(Oid *) role) || check_functions_in_node(node, is_strange, role) ||
+		expression_tree_walker(node, has_stranger, role);
+}
+
+static Oid
+stranger_of_expression(Datum expression)
+{
+	Oid			role = InvalidOid;
+
+	(void) has_stranger(stringToNode(TextDatumGetCString(expression)), &role);
+	return role;
+}
+
+/* The same for the constraints of a domain. */
+static Oid
+stranger_of_constraints(Oid domain)
+{
+	Relation	rel = table_open(ConstraintRelationId, AccessShareLock);
+	Oid			role = InvalidOid;
+	SysScanDesc scan;
+	ScanKeyData key;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_constraint_contypid, BTEqualStrategyNumber, F_OIDEQ, ObjectIdGetDatum(domain));
+	scan = systable_beginscan(rel, ConstraintTypidIndexId, true, NULL, 1, &key);
+	while (!OidIsValid(role) && HeapTupleIsValid(tuple = systable_getnext(scan)))
+	{
+		bool		isnull;
+		Datum		expression = heap_getattr(tuple, Anum_pg_constraint_conbin, RelationGetDescr(rel), &isnull);
+
+		if (!isnull)
+			role = stranger_of_expression(expression);
+	}
+	systable_endscan(scan);
+	table_close(rel, AccessShareLock);
+	return role;
+}
+
+static Oid
+stranger_of_domain(HeapTuple domain)
+{
+	Form_pg_type type = (Form_pg_type) GETSTRUCT(domain);
+	Oid			role = type->typowner;
+	bool		isnull;
+	Datum		value;
+
+	if (!dv_can_become(role, GetUserId()))
+		return role;
+	value = SysCacheGetAttr(TYPEOID, domain, Anum_pg_type_typdefaultbin, &isnull);
+	role = isnull ? InvalidOid : stranger_of_expression(value);
+	if (!OidIsValid(role))
+		role = stranger_of_constraints(type->oid);
+	return OidIsValid(role) ? role : stranger_of_type(type->typbasetype);
+}
+
 static Oid
 stranger_of_row(TupleDesc desc, const char **column)
 {
@@ -157,8 +234,7 @@ stranger_of_type(Oid typid)
 		elog(ERROR, "cache lookup failed for type %u", typid);
 	type = (Form_pg_type) GETSTRUCT(tuple);
 	if (type->typtype == TYPTYPE_DOMAIN)
-		role = dv_can_become(type->typowner, GetUserId()) ? stranger_of_type(type->typbasetype) :
-			type->typowner;
+		role = stranger_of_domain(tuple);
 	else if (type->typtype == TYPTYPE_COMPOSITE)
 	{
 		TupleDesc	desc = lookup_rowtype_tupdesc(typid, -1);

@@ -272,9 +272,8 @@ returned_array(void)
 static int
 begin_statement(const char *path, const char *settings, bool nested_loops)
 {
-	int			level = NewGUCNestLevel();
+	int			level = dv_run_raise_guard();
 
-	dv_run_set("dataverse_fdw.guard", "superusers");
 	dv_run_set("dataverse_fdw.run_settings", settings);
 	guide_planner(nested_loops);
 	dv_run_set("search_path", path);
@@ -417,10 +416,14 @@ static void
 refuse_duplicates(const push *p)
 {
 	const char *example;
+	int			level;
 
 	if (p->plan.duplicate == NULL)
 		return;
+	/* casts to text can be functions of users */
+	level = dv_run_raise_guard();
 	execute_plainly(p->plan.duplicate);
+	AtEOXact_GUC(true, level);
 	if (SPI_processed == 0)
 		return;
 	example = dv_spi_result_text(1);
@@ -435,9 +438,8 @@ refuse_duplicates(const push *p)
 static void
 hold(const push *p)
 {
-	int			level = NewGUCNestLevel();
+	int			level = dv_run_raise_guard();
 
-	dv_run_set("dataverse_fdw.guard", "superusers");
 	dv_hold(p->name, p->relid);
 	AtEOXact_GUC(true, level);
 }

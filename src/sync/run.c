@@ -49,6 +49,15 @@ dv_run_set(const char *name, const char *value)
 	(void) set_config_option(name, value, PGC_USERSET, PGC_S_SESSION, GUC_ACTION_SAVE, true, 0, false);
 }
 
+int
+dv_run_raise_guard(void)
+{
+	int			level = NewGUCNestLevel();
+
+	dv_run_set("dataverse_fdw.guard", "superusers");
+	return level;
+}
+
 void
 dv_run_commit(void)
 {

@@ -93,6 +93,9 @@ extern void dv_run_report_error(const ErrorData *error, int elevel);
 /* Makes a setting until the current level of settings (NewGUCNestLevel) ends. */
 extern void dv_run_set(const char *name, const char *value);
 
+/* Begins such a level, in which the guard is up for superusers (fdw/guard.c), and returns it. */
+extern int	dv_run_raise_guard(void);
+
 /* Returns the totals of this session's requests since the last call with "restart". */
 extern dv_call_totals dv_run_effort(bool restart);
 

@@ -6,6 +6,9 @@
  * converted to the types of the table's columns as INSERT would convert them.  All pages are new,
  * so the rows lie in the order of their numbers.
  *
+ * The query is a statement of the caller's, like any other.  Its columns become values of types
+ * that the query does not name, so the guard is up while functions of users convert them.
+ *
  * SPDX-License-Identifier: PostgreSQL
  */
 #include "postgres.h"
@@ -18,6 +21,7 @@
 #include "executor/executor.h"
 #include "executor/spi.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "optimizer/optimizer.h"
 #include "parser/parse_coerce.h"
 #include "parser/parse_collate.h"
@@ -25,6 +29,7 @@
 #include "tcop/dest.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 #include "utils/lsyscache.h"
 #include "utils/plancache.h"
 #include "utils/rel.h"
@@ -32,6 +37,7 @@
 
 #include "compat.h"
 #include "fdw/new_id.h"
+#include "sync/run.h"
 #include "sync/stage.h"
 
 /* Rows are stored once there are so many of them, or so many bytes. */
@@ -53,6 +59,7 @@ typedef struct stage
 	AttrNumber	own;			/* 0: they are made for all rows */
 	ExprContext *econtext;
 	ProjectionInfo *projection;
+	bool		guarded;		/* functions of users convert values */
 	pg_uuid_t	made;			/* the id of the current row */
 	int64		rows;
 	TupleTableSlot *slots[MOST_ROWS];	/* rows that are not stored yet */
@@ -165,6 +172,21 @@ converted(Form_pg_attribute from, Form_pg_attribute to)
 	return expression_planner((Expr *) value);
 }
 
+static bool
+is_of_users(Oid function, void *context)
+{
+	return function >= FirstNormalObjectId;
+}
+
+static bool
+calls_users(Node *node, void *context)
+{
+	if (node == NULL)
+		return false;
+	return IsA(node, CoerceToDomain) || check_functions_in_node(node, is_of_users, context) ||
+		expression_tree_walker(node, calls_users, context);
+}
+
 static void
 begin(DestReceiver *receiver, int operation, TupleDesc query)
 {
@@ -172,6 +194,7 @@ begin(DestReceiver *receiver, int operation, TupleDesc query)
 	TupleDesc	desc = RelationGetDescr(s->table);
 	TupleTableSlot *row = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
 	List	   *values = NIL;
+	int			level = dv_run_raise_guard();
 	int			i;
 
 	for (i = 0; i < query->natts; i++)
@@ -189,6 +212,8 @@ begin(DestReceiver *receiver, int operation, TupleDesc query)
 	}
 	s->econtext = CreateStandaloneExprContext();
 	s->projection = ExecBuildProjectionInfo(values, s->econtext, row, NULL, query);
+	s->guarded = calls_users((Node *) values, NULL);
+	AtEOXact_GUC(true, level);
 	s->bulk = GetBulkInsertState();
 	for (i = 0; i < desc->natts; i++)
 		row->tts_isnull[i] = true;
@@ -226,16 +251,28 @@ make_id(stage *s, TupleTableSlot *row)
 	}
 }
 
-static bool
-receive(TupleTableSlot *slot, DestReceiver *receiver)
+/* Converts a row of the query. */
+static TupleTableSlot *
+convert(stage *s, TupleTableSlot *slot)
 {
-	stage	   *s = (stage *) receiver;
 	TupleTableSlot *row;
-	HeapTuple	tuple;
+	int			level = s->guarded ? dv_run_raise_guard() : 0;
 
 	ResetExprContext(s->econtext);
 	s->econtext->ecxt_scantuple = slot;
 	row = ExecProject(s->projection);
+	if (s->guarded)
+		AtEOXact_GUC(true, level);
+	return row;
+}
+
+static bool
+receive(TupleTableSlot *slot, DestReceiver *receiver)
+{
+	stage	   *s = (stage *) receiver;
+	TupleTableSlot *row = convert(s, slot);
+	HeapTuple	tuple;
+
 	row->tts_values[s->number - 1] = Int64GetDatum(++s->rows);
 	row->tts_isnull[s->number - 1] = false;
 	if (s->id != 0)

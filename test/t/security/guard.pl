@@ -253,6 +253,62 @@ like(said('postgres', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"),
 like(said('alice', "CALL dataverse.pull('dv.contact', 'alice.c', $columns)"), qr/19 inserted/, '… can be pulled by that role');
 $crm->sql(q{SELECT dataverse.forget_copy('alice.c'); DROP TABLE alice.c});
 
+# ---- code of the superuser that calls functions of another role
+
+$crm->sql(q{CREATE FUNCTION public.trusting(text) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RETURN mallory.rise($1) IS NOT NULL; END';
+	CREATE FUNCTION mallory.quick(text) RETURNS boolean LANGUAGE sql AS 'SELECT pg_catalog.pg_read_file(''postgresql.conf'') <> $1'; ALTER FUNCTION mallory.quick OWNER TO mallory;
+	CREATE DOMAIN copies.direct AS text CHECK (VALUE <> '') CHECK (mallory.rise(VALUE) IS NOT NULL);
+	CREATE DOMAIN copies.quick AS text CHECK (mallory.quick(VALUE));
+	CREATE DOMAIN copies.based AS copies.direct NOT NULL;
+	CREATE DOMAIN copies.filled AS text DEFAULT mallory.rise('L');
+	CREATE DOMAIN copies.coerced AS text CHECK (VALUE::copies.direct <> 'x');
+	CREATE DOMAIN copies.trusting AS text CHECK (public.trusting(VALUE));
+	CREATE DOMAIN copies.plain AS text CHECK (lower(VALUE) <> '');
+	CREATE TYPE copies.composed AS (d copies.direct)});
+for my $case ([ direct => $gain ], [ quick => $gain ], [ based => $gain ], [ filled => $gain ], [ coerced => $gain ], [ trusting => $stopped ], [ plain => undef ])
+{
+	my ($domain, $reason) = @$case;
+
+	$crm->sql("CREATE FOREIGN TABLE dv.calls (contactid uuid, lastname copies.$domain, versionnumber bigint OPTIONS (readonly 'true')) SERVER crm OPTIONS (\"table\" 'contact', entity_set 'contacts')");
+	my $rows = $crm->sql('SELECT count(*) FROM dv.contact');
+	my $push = q{CALL dataverse.push('SELECT ''pushed'' AS lastname', 'dv.calls')};
+	my $pull = q{CALL dataverse.pull('dv.calls', 'copies.calls')};
+	if ($reason)
+	{
+		refused_ok(said('postgres', $push), $reason, "push into a domain of the superuser ($domain)");
+		is($crm->sql('SELECT count(*) FROM dv.contact'), $rows, '… sends nothing');
+		refused_ok(said('postgres', $pull), $reason, '… nor does pull read it');
+		$crm->sql(q{SELECT dataverse.forget_push(id) FROM dataverse.pushes});
+	}
+	else
+	{
+		like(said('postgres', $push), qr/1 row sent/, 'a domain that calls no functions of others is pushed');
+		like(said('postgres', $pull), qr/@{[ $rows + 1 ]} inserted/, '… and pulled');
+		$crm->sql(q{DELETE FROM dv.contact WHERE lastname = 'pushed'});
+	}
+	$crm->sql(q{SELECT dataverse.forget_copy(target) FROM dataverse.sync_state WHERE target = 'copies.calls'; DROP TABLE IF EXISTS copies.calls; DROP FOREIGN TABLE dv.calls});
+}
+my %calling = (
+	'nothing else' => [ '%s', '', undef ],
+	'a default' => [ q{%s, extra text DEFAULT mallory.rise('x')}, '', $stopped ],
+	'a generated column' => [ '%s, extra text GENERATED ALWAYS AS (mallory.rise(lastname)) STORED', '', $stopped ],
+	'a check constraint' => [ '%s, CHECK (mallory.rise_inlined(lastname))', '', $stopped ],
+	'a composite type' => [ '%s, extra copies.composed', '', $gain ],
+	'an array' => [ '%s, extra copies.direct[]', '', $gain ],
+	'an index' => [ '%s', '; CREATE INDEX ON copies.calls (mallory.rise(lastname))', $stopped ],
+	'an index of some rows' => [ '%s', q{; CREATE INDEX ON copies.calls (lastname) WHERE mallory.rise(lastname) <> ''}, $stopped ],
+	'a partition key' => [ 'contactid uuid, lastname text, versionnumber bigint', ') PARTITION BY RANGE (mallory.rise(lastname)', $stopped ]);
+for my $what (sort keys %calling)
+{
+	my ($form, $more, $reason) = @{ $calling{$what} };
+
+	$crm->sql(sprintf("CREATE TABLE copies.calls ($form", $table) . ($more =~ /^\)/ ? "$more); CREATE TABLE copies.part PARTITION OF copies.calls DEFAULT; CREATE INDEX ON copies.calls (contactid)" : ")$more"));
+	refused_ok(said('postgres', q{CALL dataverse.pull('dv.contact', 'copies.calls', } . "$columns)"), $reason // qr/inserted/, "a copy of the superuser with $what");
+	is($crm->sql('SELECT count(*) > 0 FROM copies.calls'), $reason ? 'f' : 't', $reason ? '… stays empty' : '… is filled');
+	$crm->sql(q{SELECT dataverse.forget_copy('copies.calls'); DROP TABLE copies.calls});
+}
+$crm->sql('DROP TYPE copies.composed; DROP DOMAIN copies.coerced, copies.based, copies.direct, copies.quick, copies.filled, copies.trusting, copies.plain');
+
 # ---- foreign tables: nothing is sent before all code is checked
 
 $crm->sql(q{ALTER FOREIGN TABLE dv.contact ALTER lastname TYPE text; SET dataverse_fdw.on_error = 'continue'; INSERT INTO dv.contact (contactid, lastname) VALUES (gen_random_uuid(), repeat('x', 200));
