@@ -89,6 +89,8 @@ BEGIN
   END IF;
   SELECT c INTO wrong FROM unnest(match) AS c WHERE c <> ALL (columns) LIMIT 1;
   cure := CASE
+    -- the table of rows to be pushed has columns of these names (push_table)
+    WHEN columns && '{"row number","own id"}' THEN 'Rename the columns "row number" and "own id" of the foreign table: push needs these names.'
     WHEN NOT pairs AND id IS NULL THEN 'The foreign table has no column for the ids of its rows.  Import it again, or add the column.'
     WHEN pairs AND operation NOT IN ('insert', 'delete') THEN 'Pairs of an intersect table can only be inserted and deleted.'
     WHEN operation = 'insert' AND NOT (options ->> 'generate_ids')::boolean AND id <> ALL (columns) THEN
