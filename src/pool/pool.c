@@ -171,38 +171,38 @@ contest(dv_try *t)
 	dv_shared  *shared = t->pool->shared;
 	dv_claim	claim = dv_wait_claim(t->mine, t->now);
 	dv_contest	contest = dv_contest_begin(&claim, t->candidates, t->n, t->now);
-	int			i;
+	dv_shared_backend *row;
 
-	for (i = 0; i < shared->nbackends; i++)
+	for (row = dv_wait_first(shared); row != NULL; row = dv_wait_next(shared, row))
 	{
-		dv_shared_backend *row = dv_shared_backend_at(shared, i);
-
-		if (row == t->mine || row->pid == 0 || row->waiting == 0)
+		if (row == t->mine)
 			continue;
 		claim = dv_wait_claim(row, t->now);
-		dv_contest_add(&contest, &claim, wanted_by(t, row));
+		if (dv_needier(&claim, &contest.mine))
+			dv_contest_add(&contest, &claim, wanted_by(t, row));
 	}
 }
 
-/*
- * Returns true if the call leaves nothing of this user.  What its kind or its
- * server may not use, another may.
- */
-static bool
-uses_up(const dv_try *t, int candidate, const dv_choice *choice)
+/* Returns what stops other calls for this user, after this one has taken what it can. */
+static int
+obstacles_to(const dv_try *t, int candidate, int taken)
 {
 	const dv_candidate *c = &t->candidates[candidate];
-	int			taken = choice->kind == DV_CHOICE_USER && choice->user == candidate;
+	int			obstacles = 0;
 
-	if (choice->kind != DV_CHOICE_USER || dv_sendable(c, t->now) > taken)
-		return false;
-	return t->now < c->throttled_until || t->now < c->not_before ||
-		room_of(t->pool, user_at(t->pool, t->user[candidate]), t->now) <= taken;
+	if (t->now < c->throttled_until)
+		obstacles |= DV_OBSTACLE_THROTTLE;
+	if (t->now < c->not_before)
+		obstacles |= DV_OBSTACLE_BUDGET;
+	if (room_of(t->pool, user_at(t->pool, t->user[candidate]), t->now) <= taken)
+		obstacles |= DV_OBSTACLE_RATE;
+	return obstacles;
 }
 
 /*
- * Wakes others for what this call could not use: a user that has changed since
- * it last tried, or whose slots it leaves to others.
+ * Wakes others for what this call could not use, because of its kind, its server,
+ * or its options: a user that has changed since it last tried, or whose slots it
+ * leaves to others.
  */
 static void
 pass_on(const dv_try *t, const dv_choice *choice)
@@ -212,17 +212,24 @@ pass_on(const dv_try *t, const dv_choice *choice)
 	for (i = 0; i < t->n; i++)
 	{
 		const dv_candidate *c = &t->candidates[i];
+		const dv_shared_user *user = user_at(t->pool, t->user[i]);
+		int			taken = choice->kind == DV_CHOICE_USER && choice->user == i;
 		int			entry = entry_of(t, i);
 
 		if (c->reserved > 0)
-			dv_wait_wake(t->pool->shared, entry, c->reserved, false, t->now);
-		else if (t->lease->tried >= dv_shared_users(t->pool->shared)[entry].changed ||
-				 uses_up(t, i, choice))
-			continue;
-		else
-			dv_wait_wake(t->pool->shared, entry, 1,
-						 t->now < c->throttled_until || t->now < c->not_before, t->now);
+			dv_wait_wake(t->pool->shared, entry, c->reserved, 0, t->mine, t->now);
+		else if (t->lease->tried < user->changed && user->in_flight + taken < user->rate.max)
+			dv_wait_wake(t->pool->shared, entry, 1, obstacles_to(t, i, taken), t->mine, t->now);
 	}
+}
+
+/* Returns what calls of the pool do not heed. */
+static int
+heedless_of(const dv_pool_policy *policy)
+{
+	return (policy->throttle_tracking ? 0 : DV_OBSTACLE_THROTTLE) |
+		(policy->budget_pacing ? 0 : DV_OBSTACLE_BUDGET) |
+		(policy->rate.adaptive ? 0 : DV_OBSTACLE_RATE);
 }
 
 void
@@ -292,15 +299,15 @@ enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 
 	if (t->lease->waits_in == NULL)
 	{
-		mine->waiting++;
+		if (mine->waiting++ == 0)
+			dv_wait_add(t->pool->shared, dv_shared_claimed(t->pool->shared));
 		dlist_push_tail(&waiting, &t->lease->node);
 	}
 	t->lease->waits_in = t->pool;
 	if (mine->waiting_since == 0)
 		mine->waiting_since = t->now;
 	change_wanted(t->lease, t->pool, mine, allowed);
-	mine->heedless = mine->heedless || !t->pool->policy.throttle_tracking ||
-		!t->pool->policy.budget_pacing;
+	mine->heedless |= heedless_of(&t->pool->policy);
 	t->lease->next_try = choice->until;
 	/* it wants to be woken if others do not take the slots that it leaves to them */
 	for (i = 0; i < t->n; i++)
@@ -316,20 +323,24 @@ enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 static void
 delist(dv_lease *lease, dv_shared_backend *mine, int64 now)
 {
+	dv_shared  *shared;
+
 	if (lease->waits_in == NULL)
 		return;
+	shared = lease->waits_in->shared;
 	change_wanted(lease, lease->waits_in, mine, 0);
 	dlist_delete(&lease->node);
-	sum_up_tries(lease->waits_in->shared, mine);
+	sum_up_tries(shared, mine);
 	lease->waits_in = NULL;
 	lease->tried = 0;
 	lease->next_try = 0;
 	lease->busy_since = 0;
-	mine->waiting--;
+	if (--mine->waiting == 0)
+		dv_wait_remove(shared, dv_shared_claimed(shared));
 	/* for its other calls, it goes to the end of the queue */
 	mine->waiting_since = mine->waiting > 0 ? now : 0;
 	if (mine->waiting == 0)
-		mine->heedless = false;
+		mine->heedless = 0;
 }
 
 /* Counts the lease, unless its user is gone or there is no free record. */
@@ -672,7 +683,7 @@ give_up(dv_lease *lease, int64 now)
 		const dv_shared_user *user = dv_place_user(&pool->places[i]);
 
 		if ((wanted >> i & 1) != 0 && user != NULL && tried < user->changed)
-			dv_wait_wake(pool->shared, pool->places[i].entry, 1, false, now);
+			dv_wait_wake(pool->shared, pool->places[i].entry, 1, 0, NULL, now);
 	}
 }
 

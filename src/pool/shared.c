@@ -331,6 +331,7 @@ free_backend(dv_shared *s, int which)
 		if (slots[i].backend == which)
 			slots[i].pid = 0;
 	backend->pid = 0;
+	dv_wait_remove(s, which);
 	for (i = 0; i < s->nusers; i++)
 	{
 		dv_shared_lease *leases = dv_shared_leases(s, i);

@@ -20,6 +20,9 @@
  *	 waiting_since, tried, next_try,
  *	 heedless								lock exclusive; written by the owner, and
  *											by whoever makes an entry give way
+ *	 first_waiter, backends[i].next_waiter,
+ *	 previous_waiter						lock exclusive; written by a backend that begins
+ *											or stops waiting, or that sweeps
  *	 backends[i].woken_at, woken_for			lock exclusive; written by the backend that
  *											wakes it, cleared by the owner; the owner
  *											reads it without the lock when it leaves
@@ -138,6 +141,14 @@ typedef enum dv_presence
 	DV_WATCHING					/* in the extension while an Append waits, else elsewhere */
 } dv_presence;
 
+/* What can stop a call while slots are free; options make calls ignore each of them. */
+typedef enum dv_obstacle
+{
+	DV_OBSTACLE_THROTTLE = 1,
+	DV_OBSTACLE_BUDGET = 2,
+	DV_OBSTACLE_RATE = 4
+} dv_obstacle;
+
 typedef struct dv_shared_backend
 {
 	int			pid;			/* 0: free */
@@ -149,7 +160,9 @@ typedef struct dv_shared_backend
 	uint64		woken_for;		/* ticket of the change for which it was woken */
 	uint64		tried;			/* ticket of the oldest of its calls' last tries */
 	int64		next_try;		/* when one of them tries by itself; 0: never */
-	bool		heedless;		/* some of its calls are not stopped by throttles or budgets */
+	int			heedless;		/* dv_obstacle: those that do not stop some of its calls */
+	int			next_waiter;	/* in the list of those that wait: index of a row plus 1, or 0 */
+	int			previous_waiter;
 	volatile int presence;		/* dv_presence */
 	volatile int64 left_at;		/* when it was last inside */
 	/* two sets: users it waits for, views it has in use */
@@ -214,6 +227,7 @@ typedef struct dv_shared
 	uint64		ticket;
 	uint64		moves;			/* ticket: users may have moved since */
 	uint64		history_next;	/* events ever recorded */
+	int			first_waiter;	/* index of the row of a backend that waits, plus 1; 0: none waits */
 	/* followed by users, views, leases, history, backends and slots */
 } dv_shared;
 

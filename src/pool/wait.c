@@ -6,10 +6,11 @@
  * Waking.  A backend that finds no slot notes in its row which users it could use,
  * and the ticket at which it tried.  A backend that changes something about a user
  * (gives a slot back, lifts its limit, ends its throttle) gives it a new ticket and
- * wakes the neediest waiter that wants it and has not tried since.  A waiter that
- * cannot use what it was woken for, or not all of it, wakes the next one.  No waiter
- * is woken twice for the same change, so this comes to an end, and no waiter that
- * could send sleeps on.
+ * wakes the neediest waiters that want it and have not tried since, one for each
+ * slot: those that have been woken before and have not tried yet count.  A waiter
+ * that cannot use what it was woken for, or not all of it, wakes the next one.  No
+ * waiter is woken twice for the same change, so this comes to an end, and no waiter
+ * that could send sleeps on.
  *
  * Presence.  A backend that has an open cursor, whose client sends no more rows, or
  * that waits for a lock, may have calls under way or waiting, but does not notice
@@ -83,10 +84,63 @@ dv_wait_claim(const dv_shared_backend *row, int64 now)
 	return claim;
 }
 
+/*
+ * The list of backends that wait.  Looking for one does not take the longer, the more sessions
+ * the server has, of which most do not wait.
+ */
+
+static dv_shared_backend *
+waiter_at(dv_shared *s, int place)
+{
+	return place > 0 ? dv_shared_backend_at(s, place - 1) : NULL;
+}
+
+dv_shared_backend *
+dv_wait_first(dv_shared *s)
+{
+	return waiter_at(s, s->first_waiter);
+}
+
+dv_shared_backend *
+dv_wait_next(dv_shared *s, const dv_shared_backend *row)
+{
+	return waiter_at(s, row->next_waiter);
+}
+
+void
+dv_wait_add(dv_shared *s, int backend)
+{
+	dv_shared_backend *row = dv_shared_backend_at(s, backend);
+	dv_shared_backend *next = dv_wait_first(s);
+
+	row->next_waiter = s->first_waiter;
+	row->previous_waiter = 0;
+	if (next != NULL)
+		next->previous_waiter = backend + 1;
+	s->first_waiter = backend + 1;
+}
+
+void
+dv_wait_remove(dv_shared *s, int backend)
+{
+	dv_shared_backend *row = dv_shared_backend_at(s, backend);
+	dv_shared_backend *next = waiter_at(s, row->next_waiter);
+	dv_shared_backend *previous = waiter_at(s, row->previous_waiter);
+
+	if (next != NULL)
+		next->previous_waiter = row->previous_waiter;
+	if (previous != NULL)
+		previous->next_waiter = row->next_waiter;
+	else if (s->first_waiter == backend + 1)
+		s->first_waiter = row->next_waiter;
+	row->next_waiter = row->previous_waiter = 0;
+}
+
+/* Returns true if the backend, which is on the list, waits for this user. */
 static bool
 waits_for(dv_shared_backend *row, int user)
 {
-	return row->pid != 0 && row->waiting > 0 && dv_set_has(dv_shared_wants(row), user);
+	return row->waiting > 0 && dv_set_has(dv_shared_wants(row), user);
 }
 
 bool
@@ -97,21 +151,36 @@ dv_wait_may_use(dv_shared *s, dv_shared_backend *row, int user, int64 now)
 		 (row->next_try != 0 && row->next_try <= now));
 }
 
+/*
+ * Returns the number of backends that have been woken and will look for slots of this user.  A
+ * backend that only watches may not come, so it does not count.
+ */
+static int
+count_woken(dv_shared *s, int user, const dv_shared_backend *mine, int64 now)
+{
+	dv_shared_backend *row;
+	int			n = 0;
+
+	for (row = dv_wait_first(s); row != NULL; row = dv_wait_next(s, row))
+		n += row != mine && row->woken_at != 0 && row->presence == DV_INSIDE &&
+			waits_for(row, user) && !is_overdue(row, now);
+	return n;
+}
+
 static dv_shared_backend *
-neediest_waiter(dv_shared *s, int user, bool closed, int64 now)
+neediest_waiter(dv_shared *s, int user, int obstacles, const dv_shared_backend *mine, int64 now)
 {
 	uint64		changed = dv_shared_users(s)[user].changed;
 	dv_shared_backend *best = NULL;
 	dv_claim	best_claim = {0};
-	int			i;
+	dv_shared_backend *row;
 
-	for (i = 0; i < s->nbackends; i++)
+	for (row = dv_wait_first(s); row != NULL; row = dv_wait_next(s, row))
 	{
-		dv_shared_backend *row = dv_shared_backend_at(s, i);
 		dv_claim	claim;
 
-		if (!waits_for(row, user) || row->woken_at != 0 || row->tried >= changed ||
-			(closed && !row->heedless) || !is_there(row) || is_overdue(row, now))
+		if (row == mine || !waits_for(row, user) || row->woken_at != 0 || row->tried >= changed ||
+			(obstacles & ~row->heedless) != 0 || !is_there(row) || is_overdue(row, now))
 			continue;
 		claim = dv_wait_claim(row, now);
 		if (best == NULL || dv_needier(&claim, &best_claim))
@@ -124,11 +193,12 @@ neediest_waiter(dv_shared *s, int user, bool closed, int64 now)
 }
 
 void
-dv_wait_wake(dv_shared *s, int user, int n, bool closed, int64 now)
+dv_wait_wake(dv_shared *s, int user, int n, int obstacles, const dv_shared_backend *mine, int64 now)
 {
+	n -= count_woken(s, user, mine, now);
 	while (n > 0)
 	{
-		dv_shared_backend *row = neediest_waiter(s, user, closed, now);
+		dv_shared_backend *row = neediest_waiter(s, user, obstacles, mine, now);
 
 		if (row == NULL)
 			return;
@@ -152,18 +222,16 @@ dv_wait_changed(dv_shared *s, int user, int n, int64 now)
 	dv_shared_user *entry = &dv_shared_users(s)[user];
 
 	entry->changed = ++s->ticket;
-	dv_wait_wake(s, user, n, false, now);
+	dv_wait_wake(s, user, n, 0, NULL, now);
 }
 
 void
 dv_wait_forget(dv_shared *s, int user)
 {
-	int			i;
+	dv_shared_backend *row;
 
-	for (i = 0; i < s->nbackends; i++)
+	for (row = dv_wait_first(s); row != NULL; row = dv_wait_next(s, row))
 	{
-		dv_shared_backend *row = dv_shared_backend_at(s, i);
-
 		if (!waits_for(row, user))
 			continue;
 		dv_set_put(dv_shared_wants(row), user, false);
@@ -234,7 +302,7 @@ pass_on_wake(dv_shared *s, dv_shared_backend *mine)
 	mine->woken_at = 0;
 	for (i = 0; i < s->nusers; i++)
 		if (waits_for(mine, i) && mine->tried < dv_shared_users(s)[i].changed)
-			dv_wait_wake(s, i, 1, false, now);
+			dv_wait_wake(s, i, 1, 0, mine, now);
 	LWLockRelease(&s->lock);
 }
 

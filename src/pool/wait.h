@@ -12,12 +12,23 @@
 
 /* The caller of all of these functions holds the lock. */
 
+/* Adds a backend to those that wait, and removes it if it is among them. */
+extern void dv_wait_add(dv_shared *shared, int backend);
+extern void dv_wait_remove(dv_shared *shared, int backend);
+
+/* Return the rows of the backends that wait, in no order; NULL at the end. */
+extern dv_shared_backend *dv_wait_first(dv_shared *shared);
+extern dv_shared_backend *dv_wait_next(dv_shared *shared, const dv_shared_backend *row);
+
 /*
- * Wakes up to n present backends that wait for this user and have not tried
- * since it last changed, the neediest first.  "closed": only those that
- * throttles and budgets do not stop.
+ * Wakes present backends that wait for this user and have not tried since it last
+ * changed, the neediest first, until n of them have been woken and have not tried
+ * yet; only those that none of the obstacles (a set of dv_obstacle) stops.  "mine",
+ * if it is not NULL, is the row of the caller, which is just trying and passes on
+ * what it cannot use.
  */
-extern void dv_wait_wake(dv_shared *shared, int user, int n, bool closed, int64 now);
+extern void dv_wait_wake(dv_shared *shared, int user, int n, int obstacles,
+						 const dv_shared_backend *mine, int64 now);
 
 /* Called when something has changed about the user: calls that failed before may succeed now. */
 extern void dv_wait_changed(dv_shared *shared, int user, int n, int64 now);

@@ -135,8 +135,21 @@ contest(struct machine *machine, struct backend *mine, dv_candidate *candidates)
 	}
 }
 
+/* All that have been woken want every user. */
+static int
+count_woken(const struct machine *machine, const struct backend *mine)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < machine->config.backends; i++)
+		n += &machine->backends[i] != mine && machine->backends[i].waiting_since != 0 &&
+			machine->backends[i].woken_at != 0;
+	return n;
+}
+
 static struct backend *
-neediest_waiter(struct machine *machine, const struct user *user)
+neediest_waiter(struct machine *machine, const struct user *user, const struct backend *mine)
 {
 	struct backend *best = NULL;
 	int			i;
@@ -147,7 +160,7 @@ neediest_waiter(struct machine *machine, const struct user *user)
 		dv_claim	claim = claim_of(b);
 		dv_claim	best_claim;
 
-		if (b->waiting_since == 0 || b->woken_at != 0 || b->tried >= user->changed)
+		if (b == mine || b->waiting_since == 0 || b->woken_at != 0 || b->tried >= user->changed)
 			continue;
 		if (best != NULL)
 			best_claim = claim_of(best);
@@ -158,13 +171,14 @@ neediest_waiter(struct machine *machine, const struct user *user)
 }
 
 static void
-wake_waiters(struct machine *machine, const struct user *user, int n)
+wake_waiters(struct machine *machine, const struct user *user, int n, const struct backend *mine)
 {
 	struct engine *engine = machine->engine;
 
+	n -= count_woken(machine, mine);
 	while (n-- > 0)
 	{
-		struct backend *backend = neediest_waiter(machine, user);
+		struct backend *backend = neediest_waiter(machine, user, mine);
 
 		if (backend == NULL)
 			return;
@@ -242,6 +256,25 @@ note_silence(struct machine *machine, bool sent)
 		machine->last_sent = now;
 }
 
+/* Returns how many more requests the user could have under way, of any kind. */
+static int
+room_of(const struct machine *machine, const struct user *user)
+{
+	dv_binding	binding;
+	int			limit = 0;
+	int			kind;
+
+	for (kind = 0; kind < DV_KINDS; kind++)
+	{
+		int			l = dv_rate_peek(&user->rate, &machine->config.rate, (dv_kind) kind,
+									 machine->engine->now, &binding);
+
+		if (l > limit)
+			limit = l;
+	}
+	return limit - user->in_flight;
+}
+
 /* Another backend may be able to use the slots that this one leaves.  Returns true if it left any. */
 static bool
 pass_on(struct machine *machine, const struct backend *mine, const dv_candidate *candidates,
@@ -259,10 +292,10 @@ pass_on(struct machine *machine, const struct backend *mine, const dv_candidate 
 
 		left = left || c->reserved > 0;
 		if (c->reserved > 0)
-			wake_waiters(machine, user, c->reserved);
+			wake_waiters(machine, user, c->reserved, mine);
 		else if (mine->tried < user->changed && now >= c->throttled_until && now >= c->not_before &&
-				 (choice->kind != DV_CHOICE_USER || dv_sendable(c, now) > taken))
-			wake_waiters(machine, user, 1);
+				 room_of(machine, user) > taken)
+			wake_waiters(machine, user, 1, mine);
 	}
 	return left;
 }
@@ -422,8 +455,7 @@ answered(void *target, void *request, const struct answer *answer)
 	struct ticket *ticket = request;
 	struct user *user = &machine->users[ticket->user];
 	struct backend *backend = ticket->backend;
-	dv_binding	binding;
-	int			limit;
+	int			room;
 
 	if (answer->refused)
 		note_throttle(machine, ticket, answer);
@@ -433,9 +465,8 @@ answered(void *target, void *request, const struct answer *answer)
 	user->in_flight_of[ticket->work->kind]--;
 	user->changed = ++machine->ticket;
 	backend->leases--;
-	limit = dv_rate_peek(&user->rate, &machine->config.rate, ticket->work->kind, machine->engine->now,
-						 &binding);
-	wake_waiters(machine, user, limit - user->in_flight > 1 ? limit - user->in_flight : 1);
+	room = room_of(machine, user);
+	wake_waiters(machine, user, room > 1 ? room : 1, NULL);
 	free(ticket);
 	try(machine->engine, backend, ++backend->timer);
 }
