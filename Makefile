@@ -60,7 +60,7 @@ EXTRA_CLEAN = $(addprefix src/,*/*.o */*.bc */*/*.o */*/*.bc) \
 	$(EXTENSION)-*.zip
 
 # These targets do not use pg_config, so they work before PostgreSQL is installed.
-HOUSE = demo test test-asan test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-peers bench-read bench-write bench-write-memory bench-write-elastic bench-encode bench-sync bench-track indent indent-check dist clean
+HOUSE = demo test test-asan test-chroot check-live check-live-clean fuzz dvsim ratesim bench-dvsim bench-peers bench-read bench-write bench-write-memory bench-write-elastic bench-waiters bench-encode bench-sync bench-track indent indent-check dist clean
 
 ifneq ($(filter-out $(HOUSE) print-%,$(or $(MAKECMDGOALS),all)),)
 PG_CONFIG ?= pg_config
@@ -132,6 +132,9 @@ bench-write-memory:
 
 bench-write-elastic:
 	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' CONNECTIONS='$(CONNECTIONS)' test/bench/write --elastic
+
+bench-waiters:
+	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' test/bench/waiters
 
 bench-sync:
 	@ROWS='$(ROWS)' REPEAT='$(REPEAT)' CHANGED='$(CHANGED)' SENT='$(SENT)' KILLS='$(KILLS)' HISTORIES='$(HISTORIES)' SEED='$(SEED)' ONLY='$(ONLY)' test/bench/sync
