@@ -279,7 +279,7 @@ BEGIN
       JOIN pg_attribute AS a ON a.attrelid = staging AND a.attname = m JOIN pg_type AS t ON t.oid = a.atttypid;
   END IF;
   IF NOT own AND info.version_column IS NOT NULL THEN
-    version := format('SELECT ARRAY(SELECT coalesce(t.%1$I, 0) FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info.version_column, foreign_table);
+    version := format('SELECT ARRAY(SELECT coalesce(t.%1$I, 0)::bigint FROM ONLY %2$s AS t ORDER BY t.%1$I DESC NULLS LAST LIMIT 1)', info.version_column, foreign_table);
   END IF;
   IF operation = 'upsert' AND NOT by_id AND key <> '{}' THEN
     upsert_key := (SELECT string_agg(quote_ident(k), ', ' ORDER BY i) FROM unnest(key) WITH ORDINALITY AS u (k, i));

@@ -256,14 +256,23 @@ execute_for(const char *sql, const push_chunk *c, ArrayType *these)
 				dv_spi_of_time(c->state->staged_at));
 }
 
+/* Returns the numbers that a statement returns.  The caller, who owns the table with the rows, can have altered it. */
 static ArrayType *
-returned_array(void)
+returned_numbers(const push_chunk *c)
 {
 	bool		isnull;
 	Datum		value;
+	Oid			type;
 
 	if (SPI_processed == 0)
 		return NULL;
+	type = SPI_gettypeid(SPI_tuptable->tupdesc, 1);
+	if (type != INT8ARRAYOID)
+		ereport(ERROR,
+				(errcode(ERRCODE_DATATYPE_MISMATCH),
+				 errmsg("column \"row number\" of table %s is of type %s instead of bigint",
+						dv_relation_qualified_name(c->state->staged_as), format_type_be(get_element_type(type))),
+				 errhint("ALTER TABLE %s ALTER COLUMN \"row number\" TYPE bigint;", dv_relation_qualified_name(c->state->staged_as))));
 	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 	return isnull ? NULL : DatumGetArrayTypePCopy(value);
 }
@@ -301,7 +310,7 @@ look(const push *p, const char *sql, const char *path, const char *settings, con
 	numbers		result;
 
 	execute_for(sql, c, these);
-	result = numbers_in(returned_array());
+	result = numbers_in(returned_numbers(c));
 	AtEOXact_GUC(true, level);
 	return result;
 }
@@ -655,7 +664,7 @@ number_rejects(const push *p, const push_chunk *c, const dv_state_rejects *rejec
 		int			level = begin_statement(READS, "", true);
 
 		execute_for(p->plan.number_ids, c, rejects->ids);
-		in_query = returned_array();
+		in_query = returned_numbers(c);
 		AtEOXact_GUC(true, level);
 	}
 	dv_state_rejects_number(rejects, in_query, c->first);

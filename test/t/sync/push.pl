@@ -392,6 +392,31 @@ $crm->sql(q{CREATE SCHEMA early; CREATE SCHEMA late; CREATE FUNCTION made() RETU
 }
 $crm->sql('DROP FUNCTION made; DROP SCHEMA early');
 
+# ---- numbers and versions of other types: of a table with rows that its owner has altered, and of a foreign table
+
+begin_anew(1);
+for my $type ('integer', 'numeric')
+{
+	my $update = push_of("SELECT accountid, '$type' AS name FROM local", q{, operation => 'upsert'});
+
+	$crm->fault(method => 'POST', after => 15, times => 0, status => 403, code => '0x80040220', message => 'no');
+	like(say_of($update), qr/Of 3000 rows, 1000 are done/, 'a push stops');
+	$crm->no_faults;
+	$crm->sql(q{DO $$ DECLARE staged text := (SELECT staged_in FROM dataverse.pushes); BEGIN
+		EXECUTE (SELECT 'DROP INDEX ' || indexrelid::regclass FROM pg_index WHERE indrelid = staged::regclass);
+		EXECUTE format('ALTER TABLE %s ALTER "row number" TYPE } . $type . q{', staged);
+		END $$});
+	my ($err) = say_of($update);
+	like($err, qr/column "row number" of table public\.dataverse_push_\w+ is of type $type instead of bigint/, "the altered table is refused ($type)");
+	my ($hint) = $err =~ /HINT:  (ALTER TABLE .*? TYPE bigint;)/;
+	$crm->sql($hint);
+	like(say_of($update), qr/NOTICE:  pushed to dv\.account: /, 'and continues when it is restored');
+	is($crm->sql("SELECT count(*) FROM dv.account WHERE name = '$type'"), $rows, 'with all rows');
+}
+$crm->sql('ALTER FOREIGN TABLE dv.account ALTER versionnumber TYPE numeric');
+like(say_of(q{CALL dataverse.push('SELECT dataverse.new_id() AS accountid, ''given'' AS name', 'dv.account')}), qr/: 1 row sent/, 'versions can be numeric');
+$crm->sql('ALTER FOREIGN TABLE dv.account ALTER versionnumber TYPE bigint');
+
 # ---- the server gets another address during a run
 
 begin_anew();
