@@ -62,6 +62,10 @@ DECLARE
   ours text;
   theirs text;
   new_only text;
+  inserts text;
+  returns text;
+  counted text;
+  on_conflict CONSTANT text := format(' ON CONFLICT (%s) DO NOTHING', id);
   whole_row text;
   partition CONSTANT text := (
     SELECT quote_ident(c.name) FROM unnest(plan.column_names, plan.attribute_names) AS c (name, attribute)
@@ -86,11 +90,12 @@ BEGIN
   SELECT string_agg(CASE WHEN a.attname = ANY (plan.columns) THEN format('f.%I', a.attname) ELSE 'NULL' END, ', ' ORDER BY a.attnum)
   INTO whole_row
   FROM pg_attribute AS a WHERE a.attrelid = foreign_table AND a.attnum > 0 AND NOT a.attisdropped;
-  plan.backfill := format(
-    'WITH i AS (INSERT INTO %s AS t (%s) SELECT %s FROM %s %s RETURNING t.%s AS id) SELECT pg_catalog.count(*), %s FROM i',
-    target, names, inputs, rows, CASE WHEN keyed THEN format('ON CONFLICT (%s) DO NOTHING', id) ELSE 'WHERE ' || new_only END, id, format(digest, 'i.id'));
-  plan.insert := format('INSERT INTO %s AS t (%s) SELECT %s FROM %s WHERE %s', target, names, inputs, rows, new_only)
-    || CASE WHEN keyed THEN format(' ON CONFLICT (%s) DO NOTHING', id) ELSE '' END;
+  counted := format('WITH i AS (%%s) SELECT pg_catalog.count(*), %s FROM i', format(digest, 'i.id'));
+  inserts := format('INSERT INTO %s AS t (%s) SELECT %s FROM %s', target, names, inputs, rows);
+  returns := format(' RETURNING t.%s AS id', id);
+  plan.backfill := format(counted, inserts || CASE WHEN keyed THEN on_conflict ELSE ' WHERE ' || new_only END || returns);
+  plan.fill := CASE WHEN keyed THEN format(counted, inserts || returns) END;
+  plan.insert := inserts || ' WHERE ' || new_only || CASE WHEN keyed THEN on_conflict ELSE '' END;
   IF sets IS NOT NULL THEN
     plan.update := format('UPDATE %s AS t SET %s FROM %s WHERE t.%4$s OPERATOR(pg_catalog.=) s.%4$s'
                           ' AND (ROW(%5$s))::record OPERATOR(pg_catalog.*<>) (ROW(%6$s))::record', target, sets, rows, id, ours, theirs);

@@ -55,6 +55,9 @@ COMMENT ON FUNCTION dataverse_private.pull_spare(bigint, dataverse_private.copy_
 -- the caller's search path, and with few rows looked up in the index rather than
 -- joined with all of them.  Deferred constraints are checked now, because at the
 -- COMMIT it would not be known which row violates them.
+--
+-- Looking up a row before it is inserted takes as long as inserting it.  So a first read
+-- of a table that was empty ("fill") assumes that its rows are new.
 CREATE FUNCTION dataverse_private.pull_merge_window(
   copy bigint, plan dataverse_private.copy_plan, path text, phase text, captured boolean, first bigint, n bigint,
   OUT "rows" bigint, OUT upserts bigint, OUT inserted bigint, OUT digest bigint, OUT updated bigint, OUT deleted bigint)
@@ -67,7 +70,7 @@ SET enable_mergejoin = off
 AS $$
 DECLARE
   -- in the caller's search path, operators may belong to any role
-  first_read CONSTANT boolean := phase = 'backfill';
+  first_read CONSTANT text := CASE phase WHEN 'fill' THEN plan.fill WHEN 'backfill' THEN plan.backfill END;
 BEGIN
   SELECT w.upserts, w.upserts + w.deletions INTO upserts, rows FROM dataverse_private.page_window(first, n) AS w;
   inserted := 0;
@@ -76,8 +79,8 @@ BEGIN
   deleted := 0;
   IF upserts > 0 THEN
     PERFORM set_config('search_path', path, true);
-    IF first_read THEN
-      EXECUTE plan.backfill INTO inserted, digest;
+    IF first_read IS NOT NULL THEN
+      EXECUTE first_read INTO inserted, digest;
     ELSE
       EXECUTE plan.insert;
       GET DIAGNOSTICS inserted = ROW_COUNT;
@@ -144,7 +147,8 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pull_check_partitions(dataverse_private.copy_plan) IS
   'refuses pages with rows that a copy cannot tell apart; for dataverse.pull()';
 
--- Merges the page.  If the table refuses it, it is divided until the rows at
+-- Merges the page.  If rows are there that should be new, it is merged like any
+-- other.  If the table refuses it, it is divided until the rows at
 -- fault are known.  These are noted, and retried later.  "digest" is that of the ids
 -- of inserted rows in a first read.
 CREATE FUNCTION dataverse_private.pull_merge(
@@ -204,7 +208,11 @@ BEGIN
         IF NOT dataverse_private.pull_is_row_error(entry.sqlstate) THEN
           RAISE;
         END IF;
-        IF n = 1 THEN
+        IF phase = 'fill' AND entry.sqlstate = '23505' THEN
+          phase := 'backfill';
+          firsts := firsts || first;
+          sizes := sizes || n;
+        ELSIF n = 1 THEN
           EXECUTE plan.entry INTO entry.id, entry.deleted, entry."row";
           entry.detail := nullif(entry.detail, '');
           refused := refused || entry;
@@ -904,7 +912,8 @@ BEGIN
     EXECUTE plan.ids USING copy INTO noted;
   END IF;
   IF state.phase <> 'compare' OR state.whole THEN
-    merged := dataverse_private.pull_merge(copy, plan, path, state.phase);
+    merged := dataverse_private.pull_merge(
+      copy, plan, path, CASE WHEN state.phase = 'backfill' AND NOT state.again AND plan.fill IS NOT NULL THEN 'fill' ELSE state.phase END);
     counts := merged.counts;
     digest := merged.digest;
   END IF;

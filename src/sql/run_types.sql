@@ -71,8 +71,9 @@ CREATE TYPE dataverse_private.copy_plan AS (
   inputs text[],
   schema jsonb,
 
-  -- statements that merge the page: that of a first read, which returns the number of new rows and the digest of their
-  -- ids; the others, or null if there is nothing to do
+  -- statements that merge the page: those of a first read, which return the number of new rows and the digest of their
+  -- ids, "fill" if no row is there, as long as the table has a unique index; the others, or null if there is nothing to do
+  fill text,
   backfill text,
   insert text,
   update text,

@@ -174,6 +174,7 @@ $crm->sql(q{SELECT dataverse.forget_copy('public.account'); DROP TABLE account})
 $crm->sql(q{UPDATE dv.account SET name = name || '.' WHERE accountid = (SELECT min(accountid::text)::uuid FROM dv.account)});
 pulls_ok('account', 'a copy that is not changed while it is read');
 is(last_run('rows_compared'), 0, 'is not compared');
+is($crm->sql(q{SELECT idx_scan FROM pg_stat_user_indexes WHERE relid = 'account'::regclass}), 0, 'nor are its rows looked up before they are inserted');
 $crm->sql(q{SELECT dataverse.forget_copy('public.account'); DROP TABLE account});
 
 my @emptied = (
@@ -183,7 +184,8 @@ my @emptied = (
 	[ 'a DELETE of some and an INSERT of more', q{DELETE FROM account WHERE accountid IN (SELECT accountid FROM account LIMIT 70);
 		INSERT INTO account (accountid, name) SELECT gen_random_uuid(), 'nowhere else' FROM generate_series(1, 80)} ],
 	[ 'a DELETE of some and an INSERT of as many', q{DELETE FROM account WHERE accountid IN (SELECT accountid FROM account LIMIT 70);
-		INSERT INTO account (accountid, name) SELECT gen_random_uuid(), 'nowhere else' FROM generate_series(1, 70)} ]);
+		INSERT INTO account (accountid, name) SELECT gen_random_uuid(), 'nowhere else' FROM generate_series(1, 70)} ],
+	[ 'an INSERT of rows that are still to be read', q{INSERT INTO account (accountid, name) SELECT accountid, 'too early' FROM dv.account ON CONFLICT DO NOTHING} ]);
 
 for my $case (@emptied)
 {
