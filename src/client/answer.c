@@ -142,12 +142,22 @@ dv_answer_log(const dv_http_call *http, const char *method, const char *path)
 								 "unknown")));
 }
 
+static bool
+writes_rows(dv_kind kind)
+{
+	return kind != DV_KIND_READ && kind != DV_KIND_OTHER;
+}
+
 size_t
 dv_answer_largest(dv_kind kind, int rows)
 {
-	if (kind == DV_KIND_READ || kind == DV_KIND_OTHER)
-		return 0;
-	return LARGEST_ROW + (size_t) rows * LARGEST_RESULT;
+	return writes_rows(kind) ? LARGEST_ROW + (size_t) rows * LARGEST_RESULT : 0;
+}
+
+bool
+dv_answer_is_dense(dv_kind kind, bool is_batch)
+{
+	return writes_rows(kind) && !is_batch;
 }
 
 static double

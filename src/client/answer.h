@@ -47,6 +47,12 @@ extern void dv_answer_log(const dv_http_call *http, const char *method, const ch
 extern size_t dv_answer_largest(dv_kind kind, int rows);
 
 /*
+ * Returns true if it does not pay to have an answer compressed: a message that
+ * writes rows returns their ids, which hardly shrink.  The parts of a $batch do.
+ */
+extern bool dv_answer_is_dense(dv_kind kind, bool is_batch);
+
+/*
  * Fills in the report for the pool, in the current memory context.  "rows" is
  * the number of rows that were sent; rows that are read are counted elsewhere.
  */

@@ -220,6 +220,7 @@ dv_call_send(dv_call *call, dv_bearer *bearer)
 	request.body_len = call->spec.body_len;
 	request.timeout_ms = config->request_timeout_ms;
 	request.max_response = dv_answer_largest(call->spec.kind, call->spec.rows);
+	request.plain = dv_answer_is_dense(call->spec.kind, call->is_batch);
 	request.affinity = true;
 
 	/*

@@ -45,6 +45,7 @@ static int	mux_fd = -1;
 static WaitEventSet *wait_set = NULL;
 static dv_http_client **sockets = NULL; /* by descriptor */
 static int	nsockets = 0;
+static int64 timer_at = 0;		/* when the timer of the mux goes off; 0: it is not set */
 static bool news = false;		/* an exchange has ended since dv_http_wait or dv_http_watch last
 								 * returned */
 
@@ -206,6 +207,8 @@ drive_sockets(void)
 			int			fd = events[i].fd;
 			int			ready = 0;
 
+			if (fd < 0)
+				timer_at = 0;
 			/* an earlier event of this round may have closed it */
 			if (fd < 0 || fd >= nsockets || sockets[fd] == NULL)
 				continue;
@@ -320,7 +323,8 @@ extend_connect_timeouts(void)
  * Sets the timer of the mux to the next deadline, to when libcurl wants to be
  * called, or to "until" (0: never), whichever is first.  The timer is part of
  * the mux so that it also wakes a WaitEventSet that watches only the
- * descriptor of the mux.
+ * descriptor of the mux.  A timer that goes off earlier is left as it is: waking
+ * once too often costs less than setting it before each wait.
  */
 static void
 set_timer(int64 until)
@@ -343,10 +347,13 @@ set_timer(int64 until)
 				next = Min(next, dv_attention_due(&dv_http_attention, deadline_of(call)));
 		}
 	}
-	if (!dv_mux_timer(next == PG_INT64_MAX ? -1 : Max(next - dv_now(), 0)))
+	if (next == PG_INT64_MAX || (timer_at != 0 && timer_at <= next))
+		return;
+	if (!dv_mux_timer(Max(next - dv_now(), 0)))
 		ereport(ERROR,
 				(errcode_for_socket_access(),
 				 errmsg("could not set a timer: %m")));
+	timer_at = next;
 }
 
 static void
@@ -366,7 +373,6 @@ drive(bool waited)
 		collect_finished(client);
 		end_overdue(client);
 	}
-	set_timer(0);
 }
 
 void
@@ -415,6 +421,7 @@ dv_http_wait(int64 until, uint32 wait_event_info)
 	{
 		if (until != 0)
 			timeout = Min(Max((until - dv_now() + DV_MILLISECOND - 1) / DV_MILLISECOND, 0), INT_MAX);
+		set_timer(0);
 		if (timeout != 0 &&
 			WaitEventSetWait(wait_set, timeout, &event, 1, wait_event_info) == 1 &&
 			(event.events & WL_LATCH_SET) != 0)

@@ -47,9 +47,6 @@ struct dv_http_call
 	struct curl_slist *headers;
 	MemoryContextCallback *callback;	/* of the owner; NULL if that is being deleted */
 	SubTransactionId subid;		/* in which it was started */
-	const char *body;
-	size_t		body_len;
-	size_t		body_read;
 	bool		once;			/* it must not be sent twice */
 	bool		begun;			/* there was a connection, and sending began */
 	bool		keep_cookie;

@@ -11,11 +11,9 @@
  * subtransaction stops the exchanges started in it, whatever context they are in,
  * and process exit closes everything.
  *
- * A request body is supplied by a read callback and cannot be rewound.  This is
- * on purpose: when a kept-alive connection closes before the first byte of the
- * answer, libcurl would otherwise silently repeat the request on a new
- * connection, and a POST might be carried out twice.  A request without a body,
- * such as a DELETE, would be repeated nevertheless; on_begin prevents that.
+ * When a kept-alive connection closes before the first byte of the answer,
+ * libcurl silently repeats the request on a new connection, and a write might be
+ * carried out twice; on_begin prevents that.
  *
  * Resolver threads must not run PostgreSQL's signal handlers, so they are
  * started with all signals blocked.  QUICK_EXIT permits a cancel to leave
@@ -130,18 +128,6 @@ dv_http_failure_text(const dv_http_result *result)
 /*
  * Callbacks of libcurl.  None of them may raise an error.
  */
-
-/* Cannot rewind, so that libcurl never repeats a request by itself. */
-static size_t
-on_read(char *buffer, size_t size, size_t n, void *call_arg)
-{
-	dv_http_call *call = call_arg;
-	size_t		len = Min(size * n, call->body_len - call->body_read);
-
-	memcpy(buffer, call->body + call->body_read, len);
-	call->body_read += len;
-	return len;
-}
 
 /* Notes what the inbox has refused.  Returns false if it has. */
 static bool
@@ -501,7 +487,9 @@ set_transport(CURL *easy, const dv_http_client *client, const dv_http_request *r
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, client->allow_http ? "http,https" : "https");
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
 	curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+	/* if libcurl does not ask for compressed answers, it does not decompress any */
+	curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING,
+					 request->plain && dv_inflates ? NULL : "gzip");
 	curl_easy_setopt(easy, CURLOPT_HTTP_CONTENT_DECODING, dv_inflates ? 0L : 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -537,10 +525,10 @@ set_request(dv_http_call *call, const dv_http_request *request)
 
 	if (request->body != NULL || strcmp(request->method, "POST") == 0)
 	{
+		/* libcurl sends the headers and a short body together */
 		curl_easy_setopt(easy, CURLOPT_POST, 1L);
 		curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) request->body_len);
-		curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
-		curl_easy_setopt(easy, CURLOPT_READDATA, call);
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body != NULL ? request->body : "");
 	}
 	else if (strcmp(request->method, "HEAD") == 0)
 		curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
@@ -650,8 +638,6 @@ dv_http_start(dv_http_client *client, const dv_http_request *request, MemoryCont
 	call->client = client;
 	call->subid = request->subid != InvalidSubTransactionId ? request->subid :
 		GetCurrentSubTransactionId();
-	call->body = request->body;
-	call->body_len = request->body_len;
 	call->once = strcmp(request->method, "GET") != 0 && strcmp(request->method, "HEAD") != 0;
 	call->keep_cookie = client->keep_cookie && request->affinity;
 	call->inbox.store = &store;

@@ -48,6 +48,7 @@ typedef struct dv_http_request
 	size_t		max_response;	/* bytes after decompression; 0: limited only by the total for all
 								 * answers in memory */
 	bool		no_proxy;		/* for managed identities */
+	bool		plain;			/* do not ask for an answer that is compressed */
 	bool		affinity;		/* send and note the affinity cookie, if cookies are kept */
 	SubTransactionId subid;		/* whose rollback stops the call; 0: the current one */
 } dv_http_request;
@@ -170,8 +171,7 @@ extern void dv_http_wait(int64 until, uint32 wait_event_info);
 /*
  * For waiting in another WaitEventSet: returns a descriptor that becomes
  * readable when data can be sent or received, and at the time "until" (as
- * above).  It is always the same descriptor; "until" is in force until the next
- * call of dv_http_drive or dv_http_wait.
+ * above), or earlier.  It is always the same descriptor.
  */
 extern int	dv_http_watch(int64 until);
 

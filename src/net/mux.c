@@ -77,13 +77,10 @@ dv_mux_timer(int64_t delay)
 {
 	struct itimerspec spec = {0};
 
-	if (delay >= 0)
-	{
-		spec.it_value.tv_sec = delay / DV_SECOND;
-		spec.it_value.tv_nsec = delay % DV_SECOND * 1000;
-		if (delay == 0)
-			spec.it_value.tv_nsec = 1;	/* zero would disarm the timer */
-	}
+	spec.it_value.tv_sec = delay / DV_SECOND;
+	spec.it_value.tv_nsec = delay % DV_SECOND * 1000;
+	if (delay == 0)
+		spec.it_value.tv_nsec = 1;	/* zero would disarm the timer */
 	return timerfd_settime(timer, 0, &spec, NULL) == 0;
 }
 
@@ -164,12 +161,9 @@ dv_mux_timer(int64_t delay)
 {
 	struct kevent event;
 
-	if (delay < 0)
-		EV_SET(&event, TIMER_IDENT, EVFILT_TIMER, EV_DELETE, 0, 0, NULL);
-	else
-		EV_SET(&event, TIMER_IDENT, EVFILT_TIMER, EV_ADD | EV_ONESHOT, 0,
-			   (delay + DV_MILLISECOND - 1) / DV_MILLISECOND, NULL);
-	return kevent(mux, &event, 1, NULL, 0, NULL) == 0 || (delay < 0 && errno == ENOENT);
+	EV_SET(&event, TIMER_IDENT, EVFILT_TIMER, EV_ADD | EV_ONESHOT, 0,
+		   (delay + DV_MILLISECOND - 1) / DV_MILLISECOND, NULL);
+	return kevent(mux, &event, 1, NULL, 0, NULL) == 0;
 }
 
 int

@@ -35,7 +35,7 @@ extern void dv_mux_close(void);
 /* Sets the events to watch on a socket; 0 removes it.  "known" means that it was set before. */
 extern bool dv_mux_set(int fd, int events, bool known);
 
-/* Sets the timer to microseconds from now; 0 means at once, negative means no timer. */
+/* Sets the timer to microseconds from now; 0 means at once. */
 extern bool dv_mux_timer(int64_t delay);
 
 /* Gets up to n events that are ready now, without waiting.  Returns their number, or -1. */

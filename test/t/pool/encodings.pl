@@ -136,6 +136,8 @@ sub try_all
 
 	is($ask->('nothing', 'PATCH')->{sqlstate}, undef, "$library: no body");
 	is($ask->('empty', 'PATCH')->{sqlstate}, undef, "$library: an empty body");
+	my %asked = map { my ($method) = /^(\S+)/; my ($encodings) = /^Accept-Encoding: (.*?)\r?$/mi; ($method => $encodings) } map { $hostile->requests($_) } '/case0', '/empty';
+	is_deeply(\%asked, { GET => 'gzip', PATCH => $whole ? undef : 'gzip' }, "$library: what reads and writes of rows accept");
 	like($ask->('refused')->{message}, qr/no such row/, "$library: a compressed error");
 	is($ask->('swells')->{sqlstate}, '54000', "$library: an answer that swells to more than it says");
 	is($ask->('swells', 'PATCH')->{sqlstate}, '54000', "$library: the same for a write");
