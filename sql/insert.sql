@@ -65,6 +65,47 @@ UPDATE account SET createdon = NULL;
 SELECT name, industrycode FROM account ORDER BY name COLLATE "C";
 DELETE FROM account;
 
+-- rows of all kinds of nodes arrive as they are, also in a table that has lost a column
+CREATE FOREIGN TABLE taker (accountid uuid, lost text, name text, revenue numeric(19,2) OPTIONS (type 'money'), telephone text OPTIONS ("column" 'telephone1'),
+  employees integer OPTIONS ("column" 'numberofemployees')) SERVER insert_crm OPTIONS ("table" 'account', entity_set 'accounts', batch_size '10');
+ALTER FOREIGN TABLE taker DROP COLUMN lost;
+CREATE TEMP TABLE given AS
+  SELECT i AS n, repeat('name ' || i, i) AS name, NULLIF(i % 3, 0)::numeric(19,2) / 4 AS revenue, NULLIF('+' || i, '+7') AS telephone
+  FROM generate_series(1, 20) i;
+DO $$
+DECLARE
+  source text;
+  differing bigint;
+BEGIN
+  FOREACH source IN ARRAY ARRAY[
+    'SELECT * FROM given',
+    'SELECT n + 0, name || '''', revenue, telephone FROM given',
+    'SELECT * FROM given ORDER BY n DESC',
+    'SELECT * FROM given ORDER BY n DESC LIMIT 20',
+    'SELECT DISTINCT * FROM given',
+    'SELECT n, max(name), max(revenue), max(telephone) FROM given GROUP BY n',
+    'SELECT * FROM given WHERE n < 9 UNION ALL SELECT * FROM given WHERE n >= 9',
+    'SELECT * FROM given UNION SELECT * FROM given',
+    'WITH g AS MATERIALIZED (SELECT * FROM given) SELECT * FROM g',
+    'SELECT n, name, revenue, max(telephone) OVER (PARTITION BY n) FROM given',
+    'SELECT a.n, a.name, b.revenue, b.telephone FROM given a LEFT JOIN given b USING (n)',
+    'SELECT r.* FROM (SELECT jsonb_agg(g) AS rows FROM given g) a, jsonb_populate_recordset(NULL::given, a.rows) r',
+    'SELECT (g).* FROM (SELECT g FROM given g OFFSET 0) s',
+    'SELECT t.employees, t.name, t.revenue, t.telephone FROM taker t'
+  ] LOOP
+    DELETE FROM taker WHERE source NOT LIKE '%FROM taker t';
+    EXECUTE 'INSERT INTO taker (employees, name, revenue, telephone) ' || source;
+    SELECT count(*) INTO differing FROM (
+      (SELECT n, name, revenue, telephone FROM given EXCEPT SELECT employees, name, revenue, telephone FROM taker)
+      UNION ALL (SELECT employees, name, revenue, telephone FROM taker EXCEPT SELECT n, name, revenue, telephone FROM given)) d;
+    IF differing > 0 OR (SELECT count(*) FROM taker) <> 40 - 20 * (source NOT LIKE '%FROM taker t')::integer THEN
+      RAISE EXCEPTION '% rows differ: %', differing, source;
+    END IF;
+  END LOOP;
+END $$;
+DELETE FROM taker;
+DROP TABLE given;
+DROP FOREIGN TABLE taker;
 -- ids: given, generated in the order of SQL Server, or left to the service
 INSERT INTO account (accountid, name) VALUES ('00000000-0000-0000-0000-00000000000a', 'given'), (NULL, 'made') RETURNING name, accountid = '00000000-0000-0000-0000-00000000000a' AS given;
 INSERT INTO account (name) SELECT 'id ' || i FROM generate_series(1, 30) i;

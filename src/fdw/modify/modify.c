@@ -104,6 +104,24 @@ new_writer(dv_modify *m)
 	return dv_writer_create(&spec, m->context);
 }
 
+/*
+ * For foreign tables, the executor copies each row into a heap tuple, which we would only take
+ * apart again.  It does not if the rows that the plan returns and those of the table are in slots of
+ * the same kind, as for tables, and nearly all plans return virtual ones.  The slot for the copy was
+ * created for the first row, so this takes effect from the second one on.  Rows that someone else
+ * looks at (triggers, RETURNING) stay as they are.
+ */
+static void
+forgo_heap_tuples(const dv_modify *m)
+{
+	ResultRelInfo *rinfo = m->rinfo;
+
+	if (m->command == CMD_INSERT && rinfo->ri_newTupleSlot != NULL &&
+		rinfo->ri_projectNew == NULL && rinfo->ri_projectReturning == NULL &&
+		rinfo->ri_TrigDesc == NULL)
+		rinfo->ri_newTupleSlot = ExecInitExtraTupleSlot(m->estate, m->desc, &TTSOpsVirtual);
+}
+
 /* The session and the writer are created for the first row: without rows they cost nothing. */
 static void
 start_writing(dv_modify *m)
@@ -128,6 +146,7 @@ start_writing(dv_modify *m)
 	m->session = dv_connection_get(m->relation->serverid, m->userid);
 	m->writer = new_writer(m);
 	MemoryContextSwitchTo(old);
+	forgo_heap_tuples(m);
 }
 
 /* A partition to which rows are routed has no range table entry of its own. */
