@@ -107,7 +107,7 @@ dv_cursor_read_word(dv_cursor *cursor, const char *p, dv_value *value)
 
 	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 	{
-		if (strncmp(p, words[i].word, words[i].len) != 0)
+		if (*p != *words[i].word || strncmp(p, words[i].word, words[i].len) != 0)
 			continue;
 		value->text = p;
 		value->len = (uint32_t) words[i].len;
