@@ -143,6 +143,17 @@ SELECT revenue FROM values_copy.sums WHERE accountid = pg_temp.id(6);
 SELECT dataverse.forget_copy('values_copy.sums');
 DROP TABLE values_copy.sums;
 
+-- Versions that are not bigint cannot be compared: values are.
+ALTER FOREIGN TABLE values_dv.account ALTER versionnumber TYPE numeric;
+CREATE TABLE values_copy.versions (accountid uuid PRIMARY KEY, name text, versionnumber bigint);
+CALL dataverse.pull('values_dv.account', 'values_copy.versions');
+UPDATE values_copy.versions SET name = 'changed here' WHERE accountid = pg_temp.id(6);
+CALL dataverse.pull('values_dv.account', 'values_copy.versions', sweep => '0');
+SELECT * FROM pg_temp.last_run;
+SELECT dataverse.forget_copy('values_copy.versions');
+DROP TABLE values_copy.versions;
+ALTER FOREIGN TABLE values_dv.account ALTER versionnumber TYPE bigint;
+
 -- Columns that no longer get values: excluded, renamed in Dataverse, and renamed locally.
 :pull, columns => '{accountid, name, versionnumber}');
 SELECT unfed FROM dataverse.sync_state;

@@ -634,10 +634,10 @@ BEGIN
       errcode = 'undefined_column', message = format('table %s has no column "deleted_at" of type timestamptz', target),
       hint = format('It marks deleted rows.  Add it: ALTER TABLE %s ADD COLUMN deleted_at timestamptz;', target);
   END IF;
-  -- versions can be compared only if both sides have them
-  IF plan.version_column <> ALL (plan.columns) OR NOT EXISTS (
-    SELECT FROM pg_attribute AS a WHERE a.attrelid = to_regclass(target) AND a.attname = plan.version_column
-      AND a.atttypid = 'int8'::regtype)
+  -- versions can be compared only if both sides have them, as bigint
+  IF plan.version_column <> ALL (plan.columns) OR EXISTS (
+    SELECT FROM pg_attribute AS a WHERE a.attrelid IN (foreign_table, to_regclass(target)) AND a.attname = plan.version_column
+      AND a.atttypid <> 'int8'::regtype)
   THEN
     plan.version_column := NULL;
   END IF;

@@ -65,7 +65,7 @@ BEGIN
       hint = CASE WHEN (SELECT i.version_column FROM dataverse_private.pull_info(foreign_table) AS i) IS NULL
         THEN format('The foreign table lacks them.  Add the column: ALTER FOREIGN TABLE %s ADD COLUMN versionnumber bigint OPTIONS (readonly ''true'');',
                     foreign_table)
-        ELSE 'Copy the column "versionnumber" as well; the local column must have type bigint.' END;
+        ELSE 'Copy the column "versionnumber" as well; it must have type bigint in both tables.' END;
   END IF;
   IF NOT (SELECT w.on_insert FROM dataverse_private.writable_columns(foreign_table) AS w WHERE quote_ident(w.name) = id) THEN
     RAISE EXCEPTION USING
