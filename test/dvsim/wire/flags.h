@@ -38,6 +38,9 @@ struct sim_flags
 	int64_t		web_servers;
 	double		time_scale;
 	const char *latency;
+	double		jitter;			/* percent */
+	double		capacity;		/* 0: no end */
+	double		overload;		/* percent */
 	int64_t		token_lifetime_us;
 	const char *ready_file;
 	const char *log;

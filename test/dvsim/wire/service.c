@@ -86,6 +86,10 @@ set_up(struct sim_wire *wire, const struct sim_flags *flags)
 		fprintf(stderr, "dvsim: --latency: %s\n", error);
 		return false;
 	}
+	for (int i = 0; i < SIM_KINDS; i++)
+		if (wire->latency.of[i].jitter == 0)
+			wire->latency.of[i].jitter = flags->jitter / 100;
+	sim_capacity_init(&wire->capacity, flags->capacity, flags->overload / 100);
 	wire->journal = sim_journal_open(flags->journal_bytes, flags->log);
 	if (wire->journal == NULL || !add_users(wire, flags))
 		return false;
@@ -433,12 +437,31 @@ pick_fault(struct sim_wire *wire, struct sim_exchange *exchange, const struct si
 static void
 schedule(struct sim_wire *wire, struct sim_exchange *exchange, const struct sim_rule *rule)
 {
-	double		delay_us = exchange->modelled_us;
+	double		delay_us = 0;
 
 	if (rule != NULL && rule->action != SIM_FAULT_COMMIT_LATE)
 		delay_us += delay_of(wire, rule);
+	if (wire->capacity.capacity > 0 && exchange->budget != NULL && exchange->modelled_us > 0)
+	{
+		exchange->delay_us = (int64_t) delay_us;
+		exchange->due_us = INT64_MAX;
+		sim_capacity_enter(&wire->capacity, exchange, (double) exchange->modelled_us,
+						   exchange->arrived_us);
+		return;
+	}
+	delay_us += exchange->modelled_us;
 	if (delay_us > 0)
 		exchange->due_us = exchange->arrived_us + (int64_t) delay_us;
+}
+
+struct sim_exchange *
+sim_serve_carried_out(struct sim_wire *wire)
+{
+	struct sim_exchange *exchange = sim_capacity_done(&wire->capacity, sim_now_us(wire->sim));
+
+	if (exchange != NULL)
+		exchange->due_us = wire->capacity.now + exchange->delay_us;
+	return exchange;
 }
 
 static void
@@ -692,6 +715,8 @@ sim_serve_end(struct sim_wire *wire, struct sim_exchange *exchange, bool sent)
 		int64_t		elapsed = now - exchange->arrived_us;
 
 		user->in_flight--;
+		/* like the budget, it is free once the client has hung up */
+		sim_capacity_remove(&wire->capacity, exchange, now);
 		if (exchange->generation == wire->generation)
 			sim_limits_leave(exchange->budget, &wire->limits_config, now,
 							 elapsed > exchange->modelled_us ? elapsed : exchange->modelled_us);

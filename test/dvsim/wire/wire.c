@@ -524,17 +524,45 @@ note_hang_ups(struct sim_listener *listener)
 		release(events[i].data.ptr, true);
 }
 
+/* An answer becomes due when the capacity has carried its request out, unless it never comes. */
+static void
+schedule_carried_out(struct sim_wire *wire)
+{
+	struct sim_exchange *exchange;
+
+	while ((exchange = sim_serve_carried_out(wire)) != NULL)
+	{
+		struct connection *connection = (struct connection *)
+		((char *) exchange - offsetof(struct connection, exchange));
+
+		if (exchange->ending == SIM_NEVER || connection->heap_at == NOT_HELD)
+			continue;
+		connection->due_us = exchange->due_us;
+		heap_sift(wire->listener, connection->heap_at);
+	}
+}
+
 static void
 release_due(struct sim_wire *wire)
 {
 	struct sim_listener *listener = wire->listener;
 	int64_t		now;
 
+	schedule_carried_out(wire);
 	if (listener->nheap == 0)
 		return;
 	now = sim_now_us(wire->sim);
 	while (listener->nheap > 0 && listener->heap[0]->due_us <= now)
 		release(listener->heap[0], false);
+}
+
+/* in microseconds */
+static double
+real_time_until(const struct sim_wire *wire, int64_t virtual_us)
+{
+	if (virtual_us == INT64_MAX)
+		return HUGE_VAL;
+	return fmax(ceil((double) (virtual_us - sim_now_us(wire->sim)) / wire->sim->time_scale), 0);
 }
 
 /* returns how long nothing will happen */
@@ -547,20 +575,10 @@ idle_time(struct sim_wire *wire, struct timespec *idle)
 
 	if (MHD_get_timeout(listener->daemon, &ms) == MHD_YES)
 		us = (double) ms * 1000;
-	if (listener->nheap > 0 && listener->heap[0]->due_us != INT64_MAX)
-	{
-		double		wait = (double) (listener->heap[0]->due_us - sim_now_us(wire->sim)) /
-		wire->sim->time_scale;
-
-		us = fmin(us, fmax(ceil(wait), 0));
-	}
-	if (sim_late_due(wire) != INT64_MAX)
-	{
-		double		wait = (double) (sim_late_due(wire) - sim_now_us(wire->sim)) /
-		wire->sim->time_scale;
-
-		us = fmin(us, fmax(ceil(wait), 0));
-	}
+	if (listener->nheap > 0)
+		us = fmin(us, real_time_until(wire, listener->heap[0]->due_us));
+	us = fmin(us, real_time_until(wire, sim_late_due(wire)));
+	us = fmin(us, real_time_until(wire, sim_capacity_next(&wire->capacity)));
 	if (us > 3600e6)
 		us = 3600e6;
 	idle->tv_sec = (time_t) (us / 1e6);
@@ -615,6 +633,7 @@ sim_wire_free(struct sim_wire *wire)
 	if (wire->listener != NULL)
 		listener_free(wire->listener);
 	sim_late_clear(wire);
+	sim_capacity_free(&wire->capacity);
 	sim_answer_cleanup();
 	sim_faults_clear(&wire->faults);
 	sim_auth_free(wire->auth);

@@ -16,6 +16,7 @@
 #include "wire/auth.h"
 #include "wire/faults.h"
 #include "wire/journal.h"
+#include "limits/capacity.h"
 #include "limits/latency.h"
 #include "limits/limits.h"
 
@@ -32,6 +33,7 @@ struct sim_wire
 	struct sim_faults faults;
 	struct sim_journal *journal;
 	struct sim_latency latency;
+	struct sim_capacity capacity;	/* that requests share; its tasks are exchanges */
 	struct sim_limits_config limits_config;
 	struct sim_limits *limits;	/* [user * servers + server] */
 	int			servers;		/* budgets of a user: 1 when they share one */
@@ -67,7 +69,9 @@ struct sim_exchange
 	bool		plain;			/* no compression: the bytes must be visible */
 	enum sim_ending ending;
 	size_t		truncate_at;
-	int64_t		due_us;			/* virtual time at which the answer leaves; 0: now */
+	int64_t		due_us;			/* virtual time at which the answer leaves; 0: now; INT64_MAX:
+								 * when the capacity has carried the request out */
+	int64_t		delay_us;		/* by a fault, after that */
 	int64_t		arrived_us;		/* virtual */
 	int64_t		arrived_real_us;
 	int64_t		modelled_us;	/* execution time by the latency model */
@@ -91,6 +95,9 @@ void		sim_wire_run(struct sim_wire *wire, const volatile sig_atomic_t * stop,
 
 /* service.c: fills the answer and how it is to be given */
 void		sim_serve(struct sim_wire *wire, struct sim_exchange *exchange);
+
+/* Returns an exchange that the capacity has carried out by now, whose answer is due now; NULL: there is none. */
+struct sim_exchange *sim_serve_carried_out(struct sim_wire *wire);
 
 /*
  * Ends the request: "sent" if the answer is being handed to the network;
