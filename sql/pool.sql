@@ -11,7 +11,7 @@ CREATE ROLE regress_dataverse_user;
 CREATE ROLE regress_dataverse_other;
 CREATE ROLE regress_dataverse_monitor IN ROLE pg_read_all_stats;
 CREATE SERVER pool FOREIGN DATA WRAPPER dataverse_fdw
-  OPTIONS (url :'dvsim_url', token_url :'token_url', budget_pacing 'off', max_parallel '20');
+  OPTIONS (url :'dvsim_url', token_url :'token_url', budget_pacing 'off', useful_limit 'off', max_parallel '20');
 ALTER SERVER pool OWNER TO regress_dataverse_owner;
 GRANT USAGE ON FOREIGN SERVER pool TO regress_dataverse_user;
 CREATE USER MAPPING FOR CURRENT_USER SERVER pool

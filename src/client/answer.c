@@ -215,6 +215,7 @@ dv_answer_report(const dv_http_call *http, const dv_answer *answer, dv_kind kind
 	memset(report, 0, sizeof(*report));
 	report->outcome = outcome_of(http, answer);
 	report->duration = result->duration;
+	report->measured = dv_http_is_measured(result);
 	report->bytes_sent = result->bytes_sent;
 	report->bytes_received = result->bytes_received;
 	/* the rows of a read are counted when they are read */

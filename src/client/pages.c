@@ -46,8 +46,6 @@
 
 /* While rows are read, data is fetched from the sockets once for this many rows. */
 #define ADVANCE_EVERY 256
-/* A duration counts if less than this fraction of it is uncertain. */
-#define LEAST_ACCURACY 10
 /* The number of rows that FetchXML can return in pages without cookies. */
 #define MOST_WITHOUT_COOKIES 50000
 
@@ -512,8 +510,7 @@ note_duration(const dv_pages *pages)
 {
 	const dv_http_result *result = dv_call_result(pages->now.call);
 
-	if (result->missed == 0 && result->unseen <= result->duration / LEAST_ACCURACY &&
-		!pages->spec.computed)
+	if (dv_http_is_measured(result) && !pages->spec.computed)
 		dv_pool_note_answer(dv_session_pool(pages->spec.session), dv_call_user(pages->now.call),
 							(int64) result->body_len, result->duration);
 }

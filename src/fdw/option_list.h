@@ -70,6 +70,7 @@ DV_OPTION(IDLE_RESET_PERIOD, "idle_reset_period", ON_SERVER, DURATION("5min", 1,
 DV_OPTION(EXECUTION_TIME_CEILING_FACTOR, "execution_time_ceiling_factor", ON_SERVER, REAL(NULL, 0, 100000), IN_SESSION(pool.rate.execution_factor))
 DV_OPTION(SLOW_BATCH_THRESHOLD, "slow_batch_threshold", ON_SERVER, DURATION(NULL, 0, 3600), IN_SESSION(pool.rate.slow_batch_threshold))
 DV_OPTION(BUDGET_PACING, "budget_pacing", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.budget_pacing))
+DV_OPTION(USEFUL_LIMIT, "useful_limit", ON_SERVER, BOOLEAN("on"), IN_SESSION(pool.useful_limit))
 
 /* reading and writing; options of the table override those of the server */
 DV_SETTING("Sets the number of rows in a bulk message.",

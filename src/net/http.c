@@ -36,6 +36,8 @@
 #define MAX_ANSWERS		((size_t) 256 * 1024 * 1024)	/* in memory at a time */
 #define CONNECT_GRACE_MS	1000
 #define AFFINITY_COOKIE		"ARRAffinity"
+/* a duration is known if less than this fraction of it is uncertain */
+#define LEAST_ACCURACY		10
 
 dlist_head	dv_http_clients = DLIST_STATIC_INIT(dv_http_clients);
 
@@ -276,6 +278,12 @@ measure(dv_http_call *call)
 	result->unseen = dv_http_attention.unseen;
 	result->missed = dv_http_attention.missed - call->missed;
 	result->duration = Max(total - before - result->missed, 0);
+}
+
+bool
+dv_http_is_measured(const dv_http_result *result)
+{
+	return result->missed == 0 && result->unseen <= result->duration / LEAST_ACCURACY;
 }
 
 /* Ends the exchange and fills in its result. */

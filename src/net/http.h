@@ -97,6 +97,9 @@ typedef struct dv_http_result
 	int64		bytes_received; /* on the wire, compressed */
 } dv_http_result;
 
+/* Returns whether the duration is known well enough to be compared with others. */
+extern bool dv_http_is_measured(const dv_http_result *result);
+
 extern dv_http_client *dv_http_client_create(const dv_http_options *options);
 
 /* Ends the exchanges under way and closes the connections. */

@@ -34,6 +34,7 @@
 #include "miscadmin.h"
 
 #include "pool/entry.h"
+#include "pool/environment.h"
 #include "pool/wait.h"
 
 /* How long the events of a user are of interest: the service's window, and the history. */
@@ -65,9 +66,11 @@ dv_entry_keys(const dv_pool_spec *spec)
 	for (i = 0; i < spec->n; i++)
 	{
 		const char *texts[] = {
-			spec->organisation, spec->peer, spec->client_ids[i], NULL, NULL
+			spec->organisation, spec->peer, NULL, NULL, NULL
 		};
 
+		hash(keys[i].environment, texts);
+		texts[2] = spec->client_ids[i];
 		hash(keys[i].user, texts);
 		texts[3] = spec->secrets[i];
 		hash(keys[i].claim, texts);
@@ -255,6 +258,7 @@ free_user(dv_shared *shared, int user)
 	for (i = 0; i < shared->nhistory; i++)
 		if (dv_shared_history(shared)[i].user == user)
 			dv_shared_history(shared)[i].user = -1;
+	dv_environment_leave(shared, user);
 	dv_shared_users(shared)[user].used = false;
 }
 
@@ -623,6 +627,7 @@ dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key)
 	{
 		memcpy(claim->key, key->user, DV_KEY_LEN);
 		claim->proven = true;
+		dv_environment_join(shared, entry, key->environment);
 		known = entry;
 	}
 	user = &dv_shared_users(shared)[known];

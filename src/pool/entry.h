@@ -16,13 +16,14 @@ typedef uint64 dv_view_set[DV_VIEWS_PER_USER * DV_SHARED_USERS_MAX / 64];
 extern void dv_entry_find_in_use(dv_shared *shared, uint64 *set);
 
 /*
- * A mapping's statement about an application user: its identity in the service,
- * and the claim to be that user, with the credential for it.  Both are hashes that
+ * A mapping's statement about an application user: its environment, its identity there,
+ * and the claim to be that user, with the credential for it.  All are hashes that
  * include how the service is reached, since answers of another proxy, authority,
  * or token endpoint are about other users.
  */
 typedef struct dv_entry_key
 {
+	uint8		environment[DV_KEY_LEN];
 	uint8		user[DV_KEY_LEN];
 	uint8		claim[DV_KEY_LEN];
 } dv_entry_key;

@@ -18,6 +18,7 @@
 #include "storage/latch.h"
 
 #include "net/text.h"
+#include "pool/environment.h"
 #include "pool/place.h"
 #include "pool/report.h"
 #include "pool/wait.h"
@@ -82,6 +83,12 @@ dv_pool_not_before(dv_shared_user *entry, dv_kind kind, int64 now)
 								entry->rate.average[kind] / DV_SECOND, now);
 }
 
+static bool
+heeds_useful_limit(const dv_pool_policy *policy)
+{
+	return policy->useful_limit && policy->rate.adaptive;
+}
+
 /*
  * The rate limits the requests of a user for all servers.  The server's own
  * ceiling limits its own requests: if it were compared with all requests, a
@@ -99,6 +106,9 @@ limit_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 						  &binding);
 	if (dv_throttle_probing(&entry->throttle))
 		limit = Min(limit, 1);
+	if (heeds_useful_limit(&pool->policy))
+		limit = Min(limit, entry->in_flight +
+					dv_environment_room(pool->shared, pool->places[user].entry, now));
 	return Min(limit, entry->in_flight + dv_view_maximum(view, entry->dop_hint) - view->in_flight);
 }
 
@@ -110,6 +120,7 @@ candidate_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 
 	c.limit = limit_of(pool, user, kind, now);
 	c.in_flight = entry->in_flight;
+	c.shares = heeds_useful_limit(&pool->policy) && entry->environment > 0;
 	c.last_used = entry->last_used;
 	if (pool->policy.throttle_tracking)
 		c.throttled_until = entry->throttle.until;
@@ -120,15 +131,17 @@ candidate_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
 
 /* Returns how many more requests the user could have under way, of any kind and server. */
 static int
-room_of(const dv_pool *pool, const dv_shared_user *entry, int64 now)
+room_of(const dv_pool_policy *policy, dv_shared *shared, int user, int64 now)
 {
+	const dv_shared_user *entry = &dv_shared_users(shared)[user];
 	dv_binding	binding;
 	int			limit = 0;
 	int			kind;
 
 	for (kind = 0; kind < DV_KINDS; kind++)
-		limit = Max(limit, dv_rate_peek(&entry->rate, &pool->policy.rate, (dv_kind) kind, now,
-										&binding));
+		limit = Max(limit, dv_rate_peek(&entry->rate, &policy->rate, (dv_kind) kind, now, &binding));
+	if (heeds_useful_limit(policy))
+		limit = Min(limit, entry->in_flight + dv_environment_room(shared, user, now));
 	return limit - entry->in_flight;
 }
 
@@ -164,6 +177,18 @@ wanted_by(const dv_try *t, dv_shared_backend *row)
 	return wanted;
 }
 
+/* Returns how many of the slots that candidates share may be used. */
+static int
+shared_room(const dv_try *t)
+{
+	int			i;
+
+	for (i = 0; i < t->n; i++)
+		if (t->candidates[i].shares)
+			return dv_environment_room(t->pool->shared, entry_of(t, i), t->now);
+	return INT_MAX;
+}
+
 /* Leaves slots to other backends with a better claim. */
 static void
 contest(dv_try *t)
@@ -173,6 +198,7 @@ contest(dv_try *t)
 	dv_contest	contest = dv_contest_begin(&claim, t->candidates, t->n, t->now);
 	dv_shared_backend *row;
 
+	contest.room = shared_room(t);
 	for (row = dv_wait_first(shared); row != NULL; row = dv_wait_next(shared, row))
 	{
 		if (row == t->mine)
@@ -194,7 +220,7 @@ obstacles_to(const dv_try *t, int candidate, int taken)
 		obstacles |= DV_OBSTACLE_THROTTLE;
 	if (t->now < c->not_before)
 		obstacles |= DV_OBSTACLE_BUDGET;
-	if (room_of(t->pool, user_at(t->pool, t->user[candidate]), t->now) <= taken)
+	if (room_of(&t->pool->policy, t->pool->shared, entry_of(t, candidate), t->now) <= taken)
 		obstacles |= DV_OBSTACLE_RATE;
 	return obstacles;
 }
@@ -229,7 +255,7 @@ heedless_of(const dv_pool_policy *policy)
 {
 	return (policy->throttle_tracking ? 0 : DV_OBSTACLE_THROTTLE) |
 		(policy->budget_pacing ? 0 : DV_OBSTACLE_BUDGET) |
-		(policy->rate.adaptive ? 0 : DV_OBSTACLE_RATE);
+		(heeds_useful_limit(policy) ? 0 : DV_OBSTACLE_RATE);
 }
 
 void
@@ -362,8 +388,10 @@ record(dv_lease *lease, int64 due)
 	records[i].backend = dv_shared_claimed(place->shared);
 	records[i].view = place->view;
 	records[i].kind = lease->kind;
+	records[i].round = 0;
 	user->in_flight++;
 	user->in_flight_of[lease->kind]++;
+	dv_environment_taken(place->shared, place->entry);
 	dv_place_view(place)->in_flight++;
 	dv_place_my_row(place->shared)->leases++;
 }
@@ -543,6 +571,7 @@ dv_pool_room(dv_pool *pool, dv_kind kind, uint64 allowed)
 {
 	dv_try		t = {.pool = pool, .kind = kind};
 	int			room = 0;
+	int			shared = 0;
 	int			i;
 
 	lock_pool(pool);
@@ -551,7 +580,9 @@ dv_pool_room(dv_pool *pool, dv_kind kind, uint64 allowed)
 	find_candidates(&t, allowed);
 	contest(&t);
 	for (i = 0; i < t.n; i++)
-		room += Max(dv_sendable(&t.candidates[i], t.now) - t.candidates[i].reserved, 0);
+		*(t.candidates[i].shares ? &shared : &room) +=
+			Max(dv_sendable(&t.candidates[i], t.now) - t.candidates[i].reserved, 0);
+	room += Min(shared, Max(shared_room(&t), 0));
 	LWLockRelease(&pool->shared->lock);
 	return room;
 }
@@ -578,7 +609,8 @@ give_back(dv_lease *lease, int64 now)
 	/* a turn that was not used is not lost */
 	if (!lease->sent && user->last_used == lease->ticket)
 		user->last_used = lease->last_ticket;
-	dv_wait_changed(shared, lease->place.entry, Max(room_of(pool, user, now), 1), now);
+	dv_wait_changed(shared, lease->place.entry, Max(room_of(&pool->policy, shared, lease->place.entry, now), 1),
+					now);
 	/* the claim has been proved meanwhile */
 	if (place->shared == shared && place->entry != lease->place.entry &&
 		dv_place_user(place) != NULL)
@@ -631,7 +663,10 @@ dv_lease_sent(dv_lease *lease)
 		lease->mark = dv_budget_sent(&user->budget, lease->sent_at);
 		record = record_of(lease);
 		if (record != NULL)
+		{
 			record->due = lease->sent_at + due_after(user, lease->kind);
+			dv_environment_sent(shared, lease->place.entry, record, lease->sent_at);
+		}
 	}
 	LWLockRelease(&shared->lock);
 }
@@ -659,8 +694,12 @@ dv_lease_release(dv_lease *lease, const dv_lease_report *report)
 	dv_shared  *shared = lease->place.shared;
 	int64		now = dv_now();
 	dv_breaker_change change = DV_BREAKER_SAME;
+	const dv_shared_lease *record;
 
 	LWLockAcquire(&shared->lock, LW_EXCLUSIVE);
+	record = record_of(lease);
+	if (record != NULL)
+		dv_environment_answered(shared, lease->place.entry, record, report);
 	if (dv_place_user(&lease->place) != NULL)
 		change = dv_report_apply(shared, lease->place.entry, &pool->policy, lease, report, now);
 	give_back(lease, now);

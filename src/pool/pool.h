@@ -40,6 +40,7 @@ typedef struct dv_pool_policy
 	dv_dop_scope dop_scope;
 	bool		throttle_tracking;
 	bool		budget_pacing;
+	bool		useful_limit;	/* unless the rate is not adaptive */
 	bool		start_full;		/* at the maximum, if the budgets are full */
 	int64		retry_after_buffer;
 	int64		fallback_retry_after;
@@ -172,6 +173,7 @@ typedef struct dv_lease_report
 {
 	dv_lease_outcome outcome;
 	int64		duration;		/* of the exchange alone */
+	bool		measured;		/* this backend was there when the answer came */
 	int			rows;			/* that were carried out */
 	int64		bytes_sent;
 	int64		bytes_received;

@@ -10,6 +10,7 @@
  *
  * SPDX-License-Identifier: PostgreSQL
  */
+#include <limits.h>
 #include <stddef.h>
 
 #include "pool/select.h"
@@ -152,7 +153,7 @@ dv_needier(const dv_claim *a, const dv_claim *b)
 dv_contest
 dv_contest_begin(const dv_claim *mine, dv_candidate *candidates, int n, int64_t now)
 {
-	dv_contest	contest = {*mine, candidates, n, now};
+	dv_contest	contest = {*mine, candidates, n, INT_MAX, now};
 
 	if (contest.mine.waiting_since == 0)
 		contest.mine.waiting_since = now;
@@ -181,6 +182,13 @@ dv_contest_add(dv_contest *contest, const dv_claim *other, uint64_t wanted)
 			dv_sendable(most, contest->now) - most->reserved)
 			most = c;
 	}
-	if (most != NULL)
-		most->reserved++;
+	if (most == NULL)
+		return;
+	most->reserved++;
+	if (!most->shares || --contest->room > 0)
+		return;
+	/* all slots that they share are reserved */
+	for (i = 0; i < contest->n; i++)
+		if (contest->candidates[i].shares)
+			contest->candidates[i].reserved = dv_sendable(&contest->candidates[i], contest->now);
 }

@@ -25,6 +25,7 @@ typedef struct dv_candidate
 	int64_t		not_before;		/* budget pacing: earliest time of its next request; 0: not paced */
 	int			in_flight;
 	int			limit;			/* for this request, compared with in_flight */
+	bool		shares;			/* its free slots are also those of others (dv_contest.room) */
 	int			reserved;		/* of its free slots: left to others (dv_contest_add) */
 	uint64_t	last_used;		/* ticket of its last request; 0: never used */
 } dv_candidate;
@@ -80,6 +81,8 @@ typedef struct dv_contest
 	dv_claim	mine;
 	dv_candidate *candidates;
 	int			n;
+	int			room;			/* how many of the slots that candidates share may be used; set to
+								 * any number at first */
 	int64_t		now;
 } dv_contest;
 

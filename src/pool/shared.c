@@ -23,6 +23,7 @@
 #include "utils/memutils.h"
 
 #include "compat.h"
+#include "pool/environment.h"
 #include "pool/shared.h"
 #include "pool/wait.h"
 
@@ -74,6 +75,7 @@ shared_size(int nusers, int nbackends, int nhistory, int nslots)
 	Size		size = MAXALIGN(sizeof(dv_shared));
 
 	size = add_size(size, MAXALIGN(mul_size(nusers, sizeof(dv_shared_user))));
+	size = add_size(size, MAXALIGN(mul_size(nusers, sizeof(dv_shared_environment))));
 	size = add_size(size, MAXALIGN(mul_size(DV_VIEWS_PER_USER * nusers, sizeof(dv_shared_view))));
 	size = add_size(size, MAXALIGN(mul_size(DV_USER_LEASES * nusers, sizeof(dv_shared_lease))));
 	size = add_size(size, MAXALIGN(mul_size(nhistory, sizeof(dv_history))));
@@ -87,11 +89,18 @@ dv_shared_users(dv_shared *s)
 	return (dv_shared_user *) ((char *) s + MAXALIGN(sizeof(dv_shared)));
 }
 
+dv_shared_environment *
+dv_shared_environments(dv_shared *s)
+{
+	return (dv_shared_environment *) ((char *) dv_shared_users(s) +
+									  MAXALIGN(s->nusers * sizeof(dv_shared_user)));
+}
+
 dv_shared_view *
 dv_shared_views(dv_shared *s)
 {
-	return (dv_shared_view *) ((char *) dv_shared_users(s) +
-							   MAXALIGN(s->nusers * sizeof(dv_shared_user)));
+	return (dv_shared_view *) ((char *) dv_shared_environments(s) +
+							   MAXALIGN(s->nusers * sizeof(dv_shared_environment)));
 }
 
 dv_shared_lease *
@@ -310,6 +319,7 @@ dv_shared_attach(void)
 void
 dv_shared_free_lease(dv_shared *s, int user, dv_shared_lease *lease)
 {
+	dv_environment_freed(s, user, lease, dv_now());
 	dv_shared_users(s)[user].in_flight--;
 	dv_shared_users(s)[user].in_flight_of[lease->kind]--;
 	dv_shared_views(s)[lease->view].in_flight--;

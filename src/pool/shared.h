@@ -9,7 +9,8 @@
  *	 nusers, nviews, nbackends, nhistory,
  *	 nslots, nwords, tranche, is_private	constant after creation
  *	 ticket, moves, history_next			lock, exclusive
- *	 users[i], views[i], leases[i],
+ *	 users[i], environments[i],
+ *	 views[i], leases[i],
  *	 all fields								lock; exclusive to change, shared to read
  *	 users[i].proven						likewise, but place.c reads it without the lock
  *	 backends[i].pid						lock exclusive; set by its owner, cleared
@@ -49,6 +50,7 @@
 #include "pool/latency.h"
 #include "pool/pool.h"
 #include "pool/speed.h"
+#include "pool/useful.h"
 
 #define DV_NAME_LEN			64
 #define DV_URL_LEN			200
@@ -84,6 +86,7 @@ typedef struct dv_shared_user
 	int			dop_hint;		/* 0: none received yet */
 	double		remaining[DV_RATIONS];	/* as of the last answer; < 0: none received yet */
 	int64		served_at;		/* when the service last carried out a request */
+	int			environment;	/* index plus 1; 0: none (environment.h) */
 	int			in_flight;
 	int			in_flight_of[DV_KINDS];
 	uint64		changed;		/* ticket: waiters that failed before this change may succeed now */
@@ -123,6 +126,15 @@ typedef struct dv_shared_view
 	char		aside_reason[DV_REASON_LEN];
 } dv_shared_view;
 
+/* What all users of one environment share. */
+typedef struct dv_shared_environment
+{
+	bool		used;
+	uint8		key[DV_KEY_LEN];	/* dv_entry_key */
+	int			in_flight;
+	dv_useful	useful;
+} dv_shared_environment;
+
 /* A slot that is held by a backend. */
 typedef struct dv_shared_lease
 {
@@ -131,6 +143,7 @@ typedef struct dv_shared_lease
 	int			backend;		/* index of its row */
 	int			view;
 	dv_kind		kind;
+	uint32		round;			/* of the useful limit; 0: none */
 } dv_shared_lease;
 
 /* The presence of a backend. */
@@ -228,7 +241,7 @@ typedef struct dv_shared
 	uint64		moves;			/* ticket: users may have moved since */
 	uint64		history_next;	/* events ever recorded */
 	int			first_waiter;	/* index of the row of a backend that waits, plus 1; 0: none waits */
-	/* followed by users, views, leases, history, backends and slots */
+	/* followed by users, environments, views, leases, history, backends and slots */
 } dv_shared;
 
 /* The largest table (dataverse_fdw.max_application_users). */
@@ -257,6 +270,7 @@ extern dv_shared *dv_shared_private(bool existing);
 extern int64 dv_pool_not_before(dv_shared_user *user, dv_kind kind, int64 now);
 
 extern dv_shared_user *dv_shared_users(dv_shared *shared);
+extern dv_shared_environment *dv_shared_environments(dv_shared *shared);
 extern dv_shared_view *dv_shared_views(dv_shared *shared);
 extern dv_shared_lease *dv_shared_leases(dv_shared *shared, int user);
 extern dv_history *dv_shared_history(dv_shared *shared);

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "net/text.h"
+#include "pool/environment.h"
 #include "pool/stats.h"
 #include "pool/wait.h"
 
@@ -27,8 +28,8 @@ find_memories(dv_shared *memories[2])
 
 /*
  * Determines the limit for one more request by the rules for sending: a
- * throttle (no request), the circuit breaker, the rate controller, and the
- * budget, which delays.  That sessions have set the user aside comes last.
+ * throttle (no request), the circuit breaker, the rate controller, the useful limit,
+ * and the budget, which delays.  That sessions have set the user aside comes last.
  */
 static void
 limit_by(dv_user_stats *stats, int limit, const char *rule, int64 until)
@@ -68,6 +69,13 @@ find_limit(dv_user_stats *stats, int64 now)
 	stats->limited_by = dv_binding_name(binding);
 	if (binding == DV_BINDS_THROTTLE_CEILING)
 		stats->limited_until = user->rate.throttle_ceiling_until;
+	if (policy->useful_limit && policy->rate.adaptive && dv_useful_peek(&stats->useful) > 0)
+	{
+		int			room = dv_useful_peek(&stats->useful) - stats->environment_in_flight;
+
+		if (user->in_flight + room < stats->limit)
+			limit_by(stats, user->in_flight + Max(room, 0), "latency", 0);
+	}
 	if (policy->budget_pacing)
 	{
 		int64		not_before = dv_pool_not_before(user, user->last_kind, now);
@@ -98,11 +106,18 @@ copy_users(dv_shared *shared, dv_user_stats *stats)
 	for (i = 0; i < shared->nviews; i++)
 	{
 		const dv_shared_view *view = &dv_shared_views(shared)[i];
+		const dv_shared_environment *environment;
 
 		if (!view->used)
 			continue;
 		stats[n].view = *view;
 		stats[n].in_use = dv_set_has(in_use, i);
+		environment = dv_environment_of(shared, view->user);
+		if (environment != NULL)
+		{
+			stats[n].useful = environment->useful;
+			stats[n].environment_in_flight = environment->in_flight;
+		}
 		stats[n].user = dv_shared_users(shared)[view->user];
 		stats[n++].is_private = shared->is_private;
 	}
@@ -387,7 +402,10 @@ static void
 reset_pool(dv_shared *shared, const dv_shared_view *view, int64 now)
 {
 	dv_shared_user *user = &dv_shared_users(shared)[view->user];
+	dv_shared_environment *environment = dv_environment_of(shared, view->user);
 
+	if (environment != NULL)
+		dv_useful_reset(&environment->useful);
 	dv_throttle_reset(&user->throttle);
 	dv_rate_reset(&user->rate, &view->policy.rate, now);
 	dv_budget_init(&user->budget, now);

@@ -17,6 +17,8 @@ typedef struct dv_user_stats
 	bool		is_private;		/* visible only to this session */
 	bool		in_use;			/* by some session */
 	int			maximum;		/* of requests of this server */
+	dv_useful	useful;			/* of its environment, */
+	int			environment_in_flight;	/* and the requests of that */
 	int			limit;			/* for the next request of the last kind */
 	const char *limited_by;		/* the rule that determines it */
 	int64		limited_until;	/* 0: not known */

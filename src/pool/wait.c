@@ -216,13 +216,26 @@ dv_wait_wake(dv_shared *s, int user, int n, int obstacles, const dv_shared_backe
 	}
 }
 
+static void
+change(dv_shared *s, int user, int n, int64 now)
+{
+	dv_shared_users(s)[user].changed = ++s->ticket;
+	dv_wait_wake(s, user, n, 0, NULL, now);
+}
+
+/* What a user leaves of its environment's useful limit, another one may use. */
 void
 dv_wait_changed(dv_shared *s, int user, int n, int64 now)
 {
-	dv_shared_user *entry = &dv_shared_users(s)[user];
+	const dv_shared_user *users = dv_shared_users(s);
+	int			i;
 
-	entry->changed = ++s->ticket;
-	dv_wait_wake(s, user, n, 0, NULL, now);
+	change(s, user, n, now);
+	if (users[user].environment == 0 || dv_wait_first(s) == NULL)
+		return;
+	for (i = 0; i < s->nusers; i++)
+		if (i != user && users[i].used && users[i].environment == users[user].environment)
+			change(s, i, 1, now);
 }
 
 void

@@ -17,6 +17,12 @@ COMMENT ON COLUMN dataverse.pool.limited_until IS 'when that limit ends; null if
 COMMENT ON COLUMN dataverse.pool.throttle_ceiling IS 'the limit set by the last throttles; null if none';
 COMMENT ON COLUMN dataverse.pool.throttle_ceiling_until IS 'when throttle_ceiling ends';
 COMMENT ON COLUMN dataverse.pool.execution_time_ceilings IS 'the limit of each slow kind of operation';
+COMMENT ON COLUMN dataverse.pool.useful_limit IS
+  'beyond how many requests, of all users of the environment, they would only wait for each other; null if not known';
+COMMENT ON COLUMN dataverse.pool.latency_ratio IS
+  'how long requests to the environment last took, relative to base_ms; null if not known';
+COMMENT ON COLUMN dataverse.pool.base_ms IS
+  'milliseconds that each kind of operation takes while few requests are under way';
 COMMENT ON COLUMN dataverse.pool.in_flight IS
   'requests of all sessions and servers that are being sent or have not been answered yet';
 COMMENT ON COLUMN dataverse.pool.average_batch_ms IS

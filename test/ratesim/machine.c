@@ -23,6 +23,7 @@ struct ticket
 	int64_t		sent_at;
 	int64_t		from;			/* for the part that has run by the end */
 	dv_budget_mark mark;
+	uint32_t	round;			/* of the useful limit */
 	int			place;			/* among the requests in flight */
 };
 
@@ -83,6 +84,13 @@ candidate_of(struct machine *machine, int which, dv_kind kind)
 							&binding);
 	if (dv_throttle_probing(&user->throttle) && c.limit > 1)
 		c.limit = 1;
+	if (machine->config.useful)
+	{
+		int			room = dv_useful_limit(&machine->useful, user->dop_hint, now) - machine->in_flight;
+
+		if (c.limit > user->in_flight + room)
+			c.limit = user->in_flight + (room > 0 ? room : 0);
+	}
 	c.in_flight = user->in_flight;
 	c.last_used = user->last_used;
 	c.throttled_until = user->throttle.until;
@@ -233,6 +241,7 @@ send_one(struct machine *machine, struct backend *backend, int which, const stru
 	backend->leases++;
 	dv_rate_sent(&user->rate, user->in_flight);
 	ticket->mark = dv_budget_sent(&user->pacing.budget, now);
+	ticket->round = dv_useful_sent(&machine->useful, ++machine->in_flight, now);
 	policy_sent(&user->pacing, user->rate.average[work->kind] / SECOND, now);
 	if (user->in_flight > machine->peak)
 		machine->peak = user->in_flight;
@@ -438,6 +447,10 @@ note_success(struct machine *machine, const struct ticket *ticket, const struct 
 	if (machine->config.policy == POLICY_BUDGET && !machine->config.start_half &&
 		dv_budget_is_full(&user->pacing.budget, now))
 		dv_rate_start_full(&user->rate);
+	dv_useful_answered(&machine->useful, ticket->round, ticket->work->kind,
+					   ticket->work->sized ? (int64_t) (ticket->seconds * 100000) : 0, answer->duration);
+	machine->waited += answer->duration;
+	machine->alone += answer->alone;
 	ticket->backend->done++;
 	ticket->backend->done_seconds += ticket->seconds;
 	machine->done++;
@@ -465,6 +478,7 @@ answered(void *target, void *request, const struct answer *answer)
 	user->in_flight_of[ticket->work->kind]--;
 	user->changed = ++machine->ticket;
 	backend->leases--;
+	dv_useful_gone(&machine->useful, ticket->round, machine->in_flight--, machine->engine->now);
 	room = room_of(machine, user);
 	wake_waiters(machine, user, room > 1 ? room : 1, NULL);
 	free(ticket);

@@ -17,6 +17,7 @@
 #include "rate.h"
 #include "select.h"
 #include "throttle.h"
+#include "useful.h"
 
 #define MACHINE_BACKENDS 64
 #define SAMPLE_EVERY     1		/* seconds */
@@ -29,6 +30,7 @@ struct work
 	double		weight;
 	double		shortest;		/* seconds, uniformly distributed in between */
 	double		longest;
+	bool		sized;			/* longer requests are larger ones, as batches of more rows are */
 };
 
 #define WORKS 4
@@ -52,6 +54,7 @@ struct machine_config
 	int			max_parallel;
 	enum reading reading;
 	enum policy policy;
+	bool		useful;			/* the useful limit is on */
 	bool		start_half;		/* also where the budgets are full */
 	dv_selection selection;
 	int			nworks;
@@ -107,12 +110,16 @@ struct machine
 	struct engine *engine;
 	struct service *service;
 	struct machine_config config;
+	dv_useful	useful;			/* of all users */
+	int			in_flight;
 	struct user users[SERVICE_USERS];
 	struct backend backends[MACHINE_BACKENDS];
 	uint64_t	ticket;
 	int64_t		sent;
 	int64_t		done;
 	double		done_seconds;	/* execution time of the requests done */
+	int64_t		waited;			/* sum of the durations of the requests done, */
+	int64_t		alone;			/* and of what they would have been without load */
 	int64_t		done_of[WORKS];
 	int64_t		throttles;
 	int			job;			/* current work, if kinds come one after the other */

@@ -101,9 +101,14 @@ best_possible(const struct run *run, double neighbour_requests, double neighbour
 	double		mean = work_mean(machine);
 	double		servers = service->routing == ROUTE_RANDOM ? service->servers : 1;
 	double		requests = 20 * run->seconds * servers * machine->users - neighbour_requests;
+	double		capacity = service->capacity;
 	double		seconds = 4 * run->seconds * servers * machine->users - neighbour_seconds;
 	double		slots = mean_parallelism(run) * run->nmachines * run->seconds * machine->users;
 
+	if (service->capacity_every > 0)
+		capacity = (capacity + service->capacity_low) / 2;
+	if (capacity > 0)
+		requests = smaller(requests, capacity * run->seconds / mean - neighbour_requests);
 	return smaller(smaller(requests, seconds / (mean * service->charged)),
 				   slots / (mean + service->overhead));
 }
@@ -125,6 +130,7 @@ run_default(const char *name)
 		.want = 52 * SERVICE_USERS,
 		.rate = dv_rate_preset(DV_PRESET_BALANCED),
 		.policy = POLICY_BUDGET,
+		.useful = true,
 	};
 
 	run.machines[0] = machine;
@@ -143,7 +149,7 @@ run_work(struct run *run, dv_kind kind, double shortest, double longest)
 
 		machine->works[machine->nworks++] = (struct work)
 		{
-			kind, 1, shortest, longest
+			kind, 1, shortest, longest, false
 		};
 	}
 }
@@ -165,6 +171,8 @@ add_up(const struct run *run, const struct neighbour *neighbour, struct outcome 
 {
 	double		shares[RUN_MACHINES];
 	double		user_seconds = 0;
+	int64_t		waited = 0;
+	int64_t		alone = 0;
 	double		wasted = 0;
 	int			i;
 
@@ -175,6 +183,8 @@ add_up(const struct run *run, const struct neighbour *neighbour, struct outcome 
 
 		outcome->done += machine->done_seconds / work_mean(&run->machines[0]) + unfinished(machine);
 		outcome->sent += machine->sent;
+		waited += machine->waited;
+		alone += machine->alone;
 		outcome->throttles += machine->throttles;
 		wasted += machine_wasted(machine);
 		user_seconds += run->seconds * machine->config.users;
@@ -184,6 +194,7 @@ add_up(const struct run *run, const struct neighbour *neighbour, struct outcome 
 		if ((double) machine->silence / SECOND > outcome->silence)
 			outcome->silence = (double) machine->silence / SECOND;
 	}
+	outcome->stretched = alone > 0 ? (double) waited / (double) alone : 1;
 	outcome->wasted = wasted / user_seconds;
 	outcome->fairness = run->nmachines > 1 ? jain(shares, run->nmachines)
 		: machine_fairness(outcome->machines[0]);
@@ -210,6 +221,7 @@ play_once(const struct run *run, struct outcome *outcome)
 	add_up(run, neighbour, outcome);
 	engine_free(engine);
 	free(engine);
+	service_free(service);
 	free(service);
 	free(neighbour);
 }
@@ -222,6 +234,7 @@ merge(struct outcome *sum, const struct outcome *one, int repeats)
 	sum->sent += one->sent;
 	sum->throttles += one->throttles;
 	sum->wasted += one->wasted / repeats;
+	sum->stretched += one->stretched / repeats;
 	sum->fairness += one->fairness / repeats;
 	if (one->silence > sum->silence)
 		sum->silence = one->silence;

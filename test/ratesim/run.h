@@ -40,6 +40,7 @@ struct outcome
 	int64_t		sent;
 	int64_t		throttles;
 	double		wasted;			/* share of all users' time spent throttled, 0 to 1 */
+	double		stretched;		/* mean duration relative to that without load */
 	double		fairness;		/* between backends, or between machines */
 	double		silence;		/* longest, seconds */
 	int			peak;

@@ -32,4 +32,9 @@ void		scenario_tables(struct report *report);
 /* (h) a start with the whole limit or with half of it */
 void		scenario_start(struct report *report);
 
+/* (i) a service with a capacity, and the published yardsticks */
+void		scenario_saturation(struct report *report);
+void		scenario_changes(struct report *report);
+void		scenario_yardsticks(struct report *report);
+
 #endif

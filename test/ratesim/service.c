@@ -17,6 +17,7 @@ struct request
 	int			server;
 	double		seconds;
 	int64_t		sent_at;
+	int64_t		began;			/* running */
 	answer_fn	done;
 	void	   *target;
 	void	   *request;
@@ -42,6 +43,9 @@ move_on(struct engine *engine, void *target, int64_t number)
 	engine_at(engine, engine->now + (int64_t) (wait * SECOND), move_on, service, 0);
 }
 
+static void
+			capacity_turns(struct engine *engine, void *target, int64_t number);
+
 void
 service_init(struct service *service, struct engine *engine, const struct service_config *config)
 {
@@ -64,6 +68,20 @@ service_init(struct service *service, struct engine *engine, const struct servic
 	if (config->routing == ROUTE_STICKY)
 		engine_at(engine, engine->now + (int64_t) (config->sticky_for * SECOND), move_on, service,
 				  0);
+	sim_capacity_init(&service->capacity, config->capacity, config->overload);
+	if (config->capacity_every > 0)
+		engine_at(engine, engine->now + (int64_t) (config->capacity_every * SECOND),
+				  capacity_turns, service, 1);
+}
+
+void
+service_free(struct service *service)
+{
+	struct request *request;
+
+	while ((request = sim_capacity_done(&service->capacity, INT64_MAX - 1)) != NULL)
+		free(request);
+	sim_capacity_free(&service->capacity);
 }
 
 static int
@@ -77,6 +95,17 @@ dop_now(const struct service *service)
 	phase = (service->engine->now - service->engine->start) /
 		(int64_t) (config->dop_every * SECOND);
 	return phase % 2 == 0 ? config->dop_high : config->dop_low;
+}
+
+/* Returns how long a request or an answer travels. */
+static int64_t
+travel_time(const struct service *service)
+{
+	double		seconds = service->config.overhead / 2;
+
+	if (service->config.overhead_varies > 0)
+		seconds *= 1 + service->config.overhead_varies * (2 * engine_random(service->engine) - 1);
+	return (int64_t) (seconds * SECOND);
 }
 
 static void
@@ -96,25 +125,74 @@ travel_back(struct request *request, int64_t from)
 {
 	struct service *service = request->service;
 
-	engine_at(service->engine, from + (int64_t) (service->config.overhead / 2 * SECOND), answered,
-			  request, 0);
+	engine_at(service->engine, from + travel_time(service), answered, request, 0);
 }
 
+/* The time that a request waits for others is charged, too. */
 static void
-left(struct engine *engine, void *target, int64_t number)
+left(struct request *request)
 {
-	struct request *request = target;
 	struct service *service = request->service;
-	double		charged = request->seconds * service->config.charged;
+	struct engine *engine = service->engine;
+	double		seconds = (double) (engine->now - request->began) / SECOND;
+	double		charged = seconds * service->config.charged;
 
-	(void) number;
 	sim_limits_leave(&service->limits[request->user][request->server], &service->limits_config,
 					 engine->now, (int64_t) (charged * SECOND));
 	service->under_way[request->user][request->server]--;
-	service->owed[request->user][request->server] -= charged;
+	service->owed[request->user][request->server] -= request->seconds * service->config.charged;
 	service->served_seconds += charged;
 	service->served_requests++;
 	travel_back(request, engine->now);
+}
+
+static void work_on(struct engine *engine, void *target, int64_t number);
+
+static void
+set_timer(struct service *service)
+{
+	int64_t		next = sim_capacity_next(&service->capacity);
+
+	service->timer++;
+	if (next != INT64_MAX)
+		engine_at(service->engine, next, work_on, service, service->timer);
+}
+
+static void
+work_on(struct engine *engine, void *target, int64_t number)
+{
+	struct service *service = target;
+	struct request *request;
+
+	if (number != service->timer)
+		return;
+	while ((request = sim_capacity_done(&service->capacity, engine->now)) != NULL)
+		left(request);
+	set_timer(service);
+}
+
+/* "number" counts the changes. */
+static void
+capacity_turns(struct engine *engine, void *target, int64_t number)
+{
+	struct service *service = target;
+	const struct service_config *config = &service->config;
+
+	sim_capacity_change(&service->capacity,
+						number % 2 != 0 ? config->capacity_low : config->capacity, engine->now);
+	set_timer(service);
+	engine_at(engine, engine->now + (int64_t) (config->capacity_every * SECOND), capacity_turns,
+			  service, number + 1);
+}
+
+static double
+work_of(const struct service *service, double seconds)
+{
+	int64_t		now = service->engine->now - service->engine->start;
+
+	if (service->config.slow_at > 0 && now >= (int64_t) (service->config.slow_at * SECOND))
+		seconds *= service->config.slow_by;
+	return seconds * SECOND;
 }
 
 /* Refuses the request if it arrives during the fault that the scenario asks for. */
@@ -159,7 +237,11 @@ arrived(struct engine *engine, void *target, int64_t number)
 		travel_back(request, engine->now + REFUSAL);
 		return;
 	}
-	engine_at(engine, engine->now + (int64_t) (request->seconds * SECOND), left, request, 0);
+	request->began = engine->now;
+	request->answer.alone = (int64_t) (work_of(service, request->seconds) +
+									   service->config.overhead * SECOND);
+	sim_capacity_enter(&service->capacity, request, work_of(service, request->seconds), engine->now);
+	set_timer(service);
 }
 
 void
@@ -173,7 +255,7 @@ service_send(struct service *service, int user, double seconds, answer_fn done, 
 		server = (int) (engine_random(service->engine) * service->config.servers);
 	*request = (struct request)
 	{
-		service, user, server, seconds, service->engine->now,
+		service, user, server, seconds, service->engine->now, 0,
 			done, target, handle,
 		{
 			0
@@ -181,9 +263,7 @@ service_send(struct service *service, int user, double seconds, answer_fn done, 
 	};
 	service->under_way[user][server]++;
 	service->owed[user][server] += seconds * service->config.charged;
-	engine_at(service->engine,
-			  service->engine->now + (int64_t) (service->config.overhead / 2 * SECOND), arrived,
-			  request, 0);
+	engine_at(service->engine, service->engine->now + travel_time(service), arrived, request, 0);
 }
 
 /* Returns how much of what is charged by now will be in a server's window at a later time. */

@@ -21,6 +21,7 @@
 
 #include "pg_stand_in.h"
 #include "pool/entry.h"
+#include "pool/environment.h"
 #include "pool/wait.h"
 
 #define USERS		3
@@ -50,6 +51,22 @@ dv_shared_users(dv_shared *s)
 {
 	(void) s;
 	return users;
+}
+
+/* The useful limit of environments is of no interest here. */
+void
+dv_environment_join(dv_shared *s, int user, const uint8 *key)
+{
+	(void) s;
+	(void) user;
+	(void) key;
+}
+
+void
+dv_environment_leave(dv_shared *s, int user)
+{
+	(void) s;
+	(void) user;
 }
 
 dv_shared_view *

@@ -48,8 +48,8 @@ typedef struct view_row
 	dv_audience *audience;
 	bool		hidden;			/* the remaining columns are null */
 	int			n;
-	Datum		values[40];
-	bool		nulls[40];
+	Datum		values[44];
+	bool		nulls[44];
 } view_row;
 
 static void
@@ -212,6 +212,23 @@ put_execution_ceilings(view_row *r, const dv_rate *rate, const dv_rate_config *c
 	put_numbers(r, DV_KINDS, kind_name, numbers);
 }
 
+/* What is known of the user's environment; base durations are those without load. */
+static void
+put_useful(view_row *r, const dv_useful *useful)
+{
+	double		numbers[DV_KINDS];
+	int			i;
+
+	put_count(r, dv_useful_peek(useful) > 0 ? dv_useful_peek(useful) : -1);
+	if (useful->g > 0)
+		put(r, Float8GetDatum(rint(useful->g * 100) / 100));
+	else
+		put_null(r);
+	for (i = 0; i < DV_KINDS; i++)
+		numbers[i] = rint(dv_useful_base(useful, (dv_kind) i)) / DV_MILLISECOND;
+	put_numbers(r, DV_KINDS, kind_name, numbers);
+}
+
 static uint64
 sum_of(const uint64 *counts, int n)
 {
@@ -251,6 +268,7 @@ fill_user(view_row *r, const void *item, int64 now)
 	put_count(r, braked ? rate->throttle_ceiling : -1);
 	put_time(r, braked ? rate->throttle_ceiling_until : 0, now);
 	put_execution_ceilings(r, rate, &view->policy.rate);
+	put_useful(r, &stats->useful);
 	put(r, Int32GetDatum(user->in_flight));
 	put_averages(r, rate);
 	put_latency(r, &user->latency);

@@ -9,4 +9,4 @@ use warnings;
 
 use FindBin;
 
-exec "$FindBin::Bin/../ratesim", '--check' or die "ratesim: $!\n";
+exec "$FindBin::Bin/../ratesim", '--check', '--only', 'limits' or die "ratesim: $!\n";

@@ -1,0 +1,250 @@
+/*
+ * useful_test.c
+ *		The useful limit: how it finds the capacity of a simple machine.
+ *
+ * The machine is always fully used, and all requests of a round take the same time,
+ * longer in proportion to their number beyond the capacity.
+ *
+ * SPDX-License-Identifier: PostgreSQL
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "pool/useful.h"
+
+static dv_useful useful;
+static int64_t now;
+
+static int
+setup(void **state)
+{
+	(void) state;
+	memset(&useful, 0, sizeof(useful));
+	now = 1000 * DV_SECOND;
+	return 0;
+}
+
+/* As many requests as are allowed, at most "most", all at once, until the limit changes, or "times". */
+static void
+play(dv_kind kind, int64_t size, double seconds, double capacity, int most, int hint, int times)
+{
+	int			before = dv_useful_limit(&useful, hint, now);
+
+	while (times-- > 0 && dv_useful_limit(&useful, hint, now) == before)
+	{
+		uint32_t	rounds[1000];
+		int			n = before < most ? before : most;
+		double		took = n > capacity ? seconds * n / capacity : seconds;
+		int			i;
+
+		for (i = 0; i < n; i++)
+			rounds[i] = dv_useful_sent(&useful, n, now);
+		now += (int64_t) (took * DV_SECOND);
+		for (i = 0; i < n; i++)
+		{
+			dv_useful_answered(&useful, rounds[i], kind, size, (int64_t) (took * DV_SECOND));
+			dv_useful_gone(&useful, rounds[i], n, now);
+		}
+	}
+}
+
+static void
+play_long(double seconds, double capacity, int most)
+{
+	int			i;
+
+	for (i = 0; i < 60; i++)
+		play(DV_KIND_CREATE, 1000, seconds, capacity, most, 0, 100);
+}
+
+static void
+assert_limit(int least, int most)
+{
+	int			limit = dv_useful_peek(&useful);
+
+	if (limit < least || limit > most)
+		fail_msg("the limit is %d, not between %d and %d", limit, least, most);
+}
+
+static void
+starts_low_and_doubles(void **state)
+{
+	int			i;
+
+	(void) state;
+	assert_int_equal(dv_useful_peek(&useful), 0);
+	for (i = 2; i <= 256; i *= 2)
+	{
+		assert_int_equal(dv_useful_limit(&useful, 0, now), i);
+		play(DV_KIND_CREATE, 1000, 1, 1000, 1000, 0, 10);
+	}
+}
+
+/* after the first round, a part of a large hint is taken on trust */
+static void
+hint_makes_the_first_step_longer(void **state)
+{
+	(void) state;
+	play(DV_KIND_CREATE, 1000, 1, 1000, 1000, 48, 10);
+	assert_int_equal(dv_useful_peek(&useful), 8);
+}
+
+static void
+finds_the_capacity(void **state)
+{
+	static const double capacities[] = {2, 3, 5.5, 12, 50, 200};
+	size_t		i;
+
+	for (i = 0; i < sizeof(capacities) / sizeof(capacities[0]); i++)
+	{
+		setup(state);
+		play_long(1, capacities[i], 1000);
+		if (useful.phase == DV_USEFUL_NORMAL)
+			assert_limit((int) capacities[i], (int) (1.5 * capacities[i] + 0.01));
+		assert_true(dv_useful_base(&useful, DV_KIND_CREATE) < 1.05 * DV_SECOND);
+	}
+}
+
+/* also if it was exceeded at the start, so that the first base was too long */
+static void
+finds_a_capacity_below_the_start(void **state)
+{
+	(void) state;
+	play_long(1, 1, 1000);
+	/* now and then, it tries two */
+	assert_limit(1, 2);
+	assert_true(dv_useful_base(&useful, DV_KIND_CREATE) < 1.05 * DV_SECOND);
+}
+
+static void
+does_not_grow_unless_used(void **state)
+{
+	(void) state;
+	play_long(1, 1000, 3);
+	assert_limit(2, 4);
+}
+
+static void
+follows_a_capacity_that_falls_and_rises(void **state)
+{
+	(void) state;
+	play_long(1, 40, 1000);
+	play_long(1, 10, 1000);
+	if (useful.phase == DV_USEFUL_NORMAL)
+		assert_limit(10, 15);
+	play_long(1, 40, 1000);
+	if (useful.phase == DV_USEFUL_NORMAL)
+		assert_limit(40, 60);
+}
+
+/* if requests are slow for another reason, fewer of them are slow, too, and the cut is undone */
+static void
+slow_plugin_is_not_load(void **state)
+{
+	int			before;
+
+	(void) state;
+	play_long(1, 1000, 32);
+	before = dv_useful_peek(&useful);
+	play(DV_KIND_CREATE, 1000, 3, 1000, 32, 0, 100);
+	assert_int_equal(useful.phase, DV_USEFUL_CHECK);
+	assert_limit(1, 20);
+	play(DV_KIND_CREATE, 1000, 3, 1000, 32, 0, 100);
+	assert_int_equal(dv_useful_peek(&useful), before);
+	assert_true(dv_useful_base(&useful, DV_KIND_CREATE) > 2.9 * DV_SECOND);
+}
+
+/* kinds and sizes have a base each */
+static void
+sizes_are_told_apart(void **state)
+{
+	int			i;
+
+	(void) state;
+	for (i = 0; i < 200; i++)
+	{
+		play(DV_KIND_CREATE, 1000, 1, 20, 1000, 0, 1);
+		play(DV_KIND_CREATE, 100000, 10, 20, 1000, 0, 1);
+		play(DV_KIND_READ, 300, 0.05, 20, 1000, 0, 1);
+	}
+	if (useful.phase == DV_USEFUL_NORMAL)
+		assert_limit(20, 30);
+	assert_true(dv_useful_base(&useful, DV_KIND_READ) < 0.06 * DV_SECOND);
+}
+
+/* requests without an answer (throttled, failed, dropped) end a round, but tell nothing */
+static void
+requests_without_answer(void **state)
+{
+	uint32_t	rounds[8];
+	int			i;
+	int			k;
+
+	(void) state;
+	for (k = 0; k < 20; k++)
+	{
+		int			n = dv_useful_limit(&useful, 0, now);
+
+		for (i = 0; i < n; i++)
+			rounds[i] = dv_useful_sent(&useful, n, now);
+		for (i = 0; i < n; i++)
+			assert_false(dv_useful_gone(&useful, rounds[i], n, now));
+	}
+	assert_limit(2, 2);
+	play(DV_KIND_CREATE, 1000, 1, 1000, 1000, 0, 10);
+	assert_limit(4, 4);
+}
+
+/* a request of an earlier round does not count, nor one of before a reset */
+static void
+stale_requests(void **state)
+{
+	uint32_t	round;
+
+	(void) state;
+	dv_useful_limit(&useful, 0, now);
+	round = dv_useful_sent(&useful, 1, now);
+	dv_useful_reset(&useful);
+	assert_int_equal(dv_useful_limit(&useful, 0, now), 2);
+	dv_useful_answered(&useful, round, DV_KIND_CREATE, 1, DV_SECOND);
+	assert_false(dv_useful_gone(&useful, round, 1, now));
+	assert_int_equal(useful.left, 0);
+	assert_true(dv_useful_sent(&useful, 1, now) != round);
+}
+
+static void
+starts_over_after_idling(void **state)
+{
+	(void) state;
+	play_long(1, 1000, 64);
+	assert_limit(64, 128);
+	now += 3599 * DV_SECOND;
+	assert_true(dv_useful_limit(&useful, 0, now) >= 64);
+	now += 2 * DV_SECOND;
+	assert_int_equal(dv_useful_limit(&useful, 0, now), 2);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(starts_low_and_doubles, setup),
+		cmocka_unit_test_setup(hint_makes_the_first_step_longer, setup),
+		cmocka_unit_test_setup(finds_the_capacity, setup),
+		cmocka_unit_test_setup(finds_a_capacity_below_the_start, setup),
+		cmocka_unit_test_setup(does_not_grow_unless_used, setup),
+		cmocka_unit_test_setup(follows_a_capacity_that_falls_and_rises, setup),
+		cmocka_unit_test_setup(slow_plugin_is_not_load, setup),
+		cmocka_unit_test_setup(sizes_are_told_apart, setup),
+		cmocka_unit_test_setup(requests_without_answer, setup),
+		cmocka_unit_test_setup(stale_requests, setup),
+		cmocka_unit_test_setup(starts_over_after_idling, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
