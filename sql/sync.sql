@@ -436,6 +436,17 @@ SELECT dataverse.resolve('swap', 'service');
 CALL pg_temp.sync_swap();
 SELECT count(*) FROM (SELECT accountid, accountnumber, name, description FROM sync_dv.account EXCEPT
                       SELECT accountid, accountnumber, name, description FROM swap) AS x;
+-- a column of the foreign table that has become another one in Dataverse
+UPDATE swap SET description = 'described', fax = 'faxed' WHERE accountnumber = '9';
+UPDATE swap SET fax = 'sent' WHERE accountnumber = '2';
+ALTER FOREIGN TABLE sync_dv.account RENAME description TO described;
+ALTER FOREIGN TABLE sync_dv.account RENAME telephone1 TO description;
+CALL pg_temp.sync_swap();
+SELECT status, sent, rejected, conflicts FROM pg_temp.last_run;
+TABLE pg_temp.swap_conflicts;
+SELECT accountnumber, fax, described, description AS telephone FROM sync_dv.account WHERE accountnumber IN ('2', '9') ORDER BY accountid;
+ALTER FOREIGN TABLE sync_dv.account RENAME description TO telephone1;
+ALTER FOREIGN TABLE sync_dv.account RENAME described TO description;
 SELECT dataverse.forget_copy('sync_copy.swap');
 CALL dataverse.sync('sync_dv.account', 'account');
 

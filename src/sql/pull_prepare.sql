@@ -225,6 +225,9 @@ DECLARE
   other CONSTANT text[] := ARRAY(SELECT e.key FROM jsonb_each_text(state.schema) AS e
                         WHERE e.value IS DISTINCT FROM schema ->> e.key AND schema ? e.key ORDER BY 1);
   anew CONSTANT boolean := '' = ANY (other);
+  -- columns that stand for other ones of the same table now
+  exchanged CONSTANT text[] := ARRAY(SELECT o FROM unnest(other) AS o
+                                     WHERE NOT anew AND split_part(state.schema ->> o, ' ', 1) <> split_part(schema ->> o, ' ', 1));
   -- change tracking is available from now on
   follow CONSTANT boolean := tracked AND NOT state.tracked AND NOT state.tracking_refused;
 BEGIN
@@ -249,6 +252,7 @@ BEGIN
       message = format('reading all rows of foreign table %s again, because Dataverse has a new definition of %s',
                        plan.foreign_table,
                        CASE WHEN anew THEN 'the table' ELSE array_to_string(other, ', ') END);
+    PERFORM dataverse_private.pending_disown(state.id, exchanged);
   END IF;
   PERFORM dataverse_private.end_pages();
   PERFORM dataverse_private.copy_note_ids(state.id, NULL, NULL);
