@@ -67,7 +67,7 @@ COMMENT ON COLUMN dataverse_private.copies.token_life IS
   'how long tokens live, as read from the organization at token_life_at';
 COMMENT ON COLUMN dataverse_private.copies.metadata IS 'the version of all definitions when those in schema were read';
 COMMENT ON COLUMN dataverse_private.copies.schema IS
-  'ids and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, the id of the table';
+  'names, ids, and types of the columns that are copied, as defined in Dataverse, and which are set in updates or in creation only; under the empty name, name and id of the table';
 COMMENT ON COLUMN dataverse_private.copies.source IS 'the address that the rows were read from';
 COMMENT ON COLUMN dataverse_private.copies.ids IS
   'the number of ids in dataverse_private.copy_ids; in a first read, the digest of the ids of inserted rows';

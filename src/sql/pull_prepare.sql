@@ -198,10 +198,10 @@ BEGIN
     END IF;
   END LOOP;
   tracked := coalesce((definition ->> 'ChangeTrackingEnabled')::boolean, false);
-  SELECT jsonb_object_agg(c.name, concat_ws(' ', a.value ->> 'MetadataId', a.value ->> 'AttributeType',
+  SELECT jsonb_object_agg(c.name, concat_ws(' ', c.attribute, a.value ->> 'MetadataId', a.value ->> 'AttributeType',
                                                CASE WHEN NOT (a.value ->> 'IsValidForCreate')::boolean THEN 'update'
                                                     WHEN NOT (a.value ->> 'IsValidForUpdate')::boolean THEN 'create' END))
-    || jsonb_build_object('', definition ->> 'MetadataId')
+    || jsonb_build_object('', concat_ws(' ', plan.logical_name, definition ->> 'MetadataId'))
   INTO schema
   FROM unnest(plan.column_names, plan.attribute_names) AS c (name, attribute)
     LEFT JOIN jsonb_array_elements(definition -> 'Attributes') AS a (value) ON a.value ->> 'LogicalName' = c.attribute
@@ -227,7 +227,7 @@ DECLARE
   anew CONSTANT boolean := '' = ANY (other);
   -- columns that stand for other ones of the same table now
   exchanged CONSTANT text[] := ARRAY(SELECT o FROM unnest(other) AS o
-                                     WHERE NOT anew AND split_part(state.schema ->> o, ' ', 1) <> split_part(schema ->> o, ' ', 1));
+                                     WHERE NOT anew AND (string_to_array(state.schema ->> o, ' '))[:2] <> (string_to_array(schema ->> o, ' '))[:2]);
   -- change tracking is available from now on
   follow CONSTANT boolean := tracked AND NOT state.tracked AND NOT state.tracking_refused;
 BEGIN
@@ -676,7 +676,12 @@ BEGIN
   IF "full" THEN
     state.tracking_refused := false;
   END IF;
-  IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> plan.columns OR "full" THEN
+  -- The foreign table says which columns of Dataverse its columns stand for.
+  IF state.tracked IS NULL OR state.schema IS NULL OR state.columns <> plan.columns OR "full"
+    OR split_part(state.schema ->> '', ' ', 1) <> plan.logical_name
+    OR EXISTS (SELECT FROM unnest(plan.column_names, plan.attribute_names) AS c (name, attribute)
+               WHERE c.name = ANY (plan.columns) AND split_part(state.schema ->> c.name, ' ', 1) <> c.attribute)
+  THEN
     SELECT * INTO defined FROM dataverse_private.pull_schema(plan);
     IF state.tracked IS NULL THEN
       state.tracked := defined.tracked;

@@ -211,6 +211,22 @@ my @sent = $crm->requests;
 is(join(' ', map { $_->{target} =~ m{/(EntityDefinitions|new_meters)} } @sent), 'new_meters EntityDefinitions', 'a run without changes takes two requests');
 is($sent[1]{headers}{Consistency}, 'Strong', 'one of which bypasses caches of definitions');
 
+# the foreign table gets other columns of Dataverse under the same names, while nothing changes there
+for my $tracking (\1, \0)
+{
+	anew();
+	control('POST', '/_dvsim/schema', [ { change => 'alter_table', %meter, set => { change_tracking => $tracking } } ]);
+	$crm->sql(q{UPDATE dv.new_meter SET new_name = left('name of ' || new_meterid, 40), new_serial = left('serial of ' || new_meterid, 40)});
+	pull();
+	$crm->sql(q{ALTER FOREIGN TABLE dv.new_meter ALTER new_name OPTIONS (SET "column" 'new_serial'), ALTER new_serial OPTIONS (SET "column" 'new_name')});
+	my (undef, $err) = pull();
+	is(difference(), '0 0', 'columns that stand for others are read again, ' . ($$tracking ? 'with' : 'without') . ' change tracking') or diag $err;
+	is($crm->sql(q{SELECT count(*) FROM public.new_meter WHERE new_name NOT LIKE 'serial of %'}), '0', 'as the copy shows');
+	$crm->sql(q{ALTER FOREIGN TABLE dv.new_meter ALTER new_name OPTIONS (SET "column" 'new_name'), ALTER new_serial OPTIONS (SET "column" 'new_serial')});
+}
+
+anew();
+$crm->sql($pull);
 # definitions that are damaged in transit
 for my $action ('garble', 'shorten')
 {
