@@ -8,7 +8,7 @@
  * that the extension has sent, except for the token and the ids, which must be
  * new.  Answers are discarded.
  *
- *		bench_write --journal FILE --root URL --token TOKEN --rows N --connections N
+ *		bench_write --journal FILE --root URL --token TOKEN --rows N --connections N [--gzip]
  *
  * FILE is what dvsim's /_dvsim/requests returned after an INSERT of full
  * batches into account, with ids made by the extension.  Its requests are sent
@@ -66,6 +66,7 @@ static const char *root;
 static const char *token;
 static int64_t rows_wanted;
 static int	n_connections;
+static const char *encoding;
 
 static void
 __attribute__((noreturn, format(printf, 1, 2)))
@@ -207,7 +208,7 @@ open_connections(void)
 		curl_easy_setopt(easy, CURLOPT_URL, url);
 		curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
 		curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1);
-		curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
+		curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, encoding);
 		curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 		curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
 		curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L * 1024);
@@ -322,6 +323,7 @@ main(int argc, char **argv)
 		{"token", required_argument, NULL, 't'},
 		{"rows", required_argument, NULL, 'n'},
 		{"connections", required_argument, NULL, 'c'},
+		{"gzip", no_argument, NULL, 'z'},
 		{NULL, 0, NULL, 0}
 	};
 	int			option;
@@ -338,13 +340,15 @@ main(int argc, char **argv)
 			rows_wanted = atoll(optarg);
 		else if (option == 'c')
 			n_connections = atoi(optarg);
+		else if (option == 'z')
+			encoding = "gzip";
 		else
 			root = NULL;
 	}
 	if (optind < argc || journal == NULL || root == NULL || token == NULL || rows_wanted < 1 || n_connections < 1 ||
 		n_connections > MAX_CONNECTIONS)
 		die("usage: bench_write --journal FILE --root URL --token TOKEN --rows N "
-			"--connections N");
+			"--connections N [--gzip]");
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	read_journal();
 	open_connections();

@@ -17,6 +17,7 @@ use Test::More;
 
 use PoolTest;
 use Dvsim;
+use Hostile;
 
 my $dvsim = Dvsim->start('--web-servers', 4);
 my $node = new_node('http', preload => 1);
@@ -98,6 +99,21 @@ is(pool($session, 'app1', q{retries->>'server'}), 3, 'the causes are counted');
 	is($session->try(q{BEGIN READ ONLY; SELECT dataverse.request('crm', 'POST', 'accounts', '{}')})->{sqlstate},
 		'25006', 'not in a read-only transaction');
 	$session->query('ROLLBACK');
+}
+
+# libcurl would repeat a request on a new connection if the one that it had kept is closed before the answer
+{
+	my $hostile = Hostile->start('/WhoAmI' => sub { Hostile::answer($_[0], 200, '{}') }, '/accounts' => sub { 0 });
+
+	create_server($node, 'closing', { url => $hostile->base, max_retries => 0, budget_pacing => 'off' }, { access_token => 'token' });
+	for my $length (10, 60_000, 1_000_000)
+	{
+		my $before = $hostile->count('/accounts');
+		$session->query(q{SELECT dataverse.request('closing', 'GET', 'WhoAmI')});
+		my $r = $session->try("SELECT dataverse.request('closing', 'POST', 'accounts', jsonb_build_object('name', repeat('x', $length)))");
+		is($r->{sqlstate}, '08006', "a POST of $length bytes whose connection is closed: an error");
+		is($hostile->count('/accounts') - $before, 1, '... and it is sent once');
+	}
 }
 
 # ---- malformed answers
