@@ -232,7 +232,7 @@ take_buffer(dv_inbox_store *store, size_t least, size_t most, size_t *room)
 	return malloc(*room);
 }
 
-/* Frees a buffer, or keeps it. */
+/* Frees a buffer that had a decompressed body, or keeps it. */
 static void
 give_buffer(dv_inbox_store *store, char *buffer, size_t room)
 {
@@ -352,7 +352,10 @@ dv_inbox_free(dv_inbox *inbox)
 	dv_inbox_store *store = inbox->store;
 
 	free(inbox->lines);
-	give_buffer(store, inbox->body, inbox->body_room);
+	if (is_compressed(inbox))
+		give_buffer(store, inbox->body, inbox->body_room);
+	else
+		free(inbox->body);
 	store->taken -= inbox->body_room;
 	memset(inbox, 0, sizeof(*inbox));
 	inbox->store = store;
