@@ -235,7 +235,7 @@ SELECT pg_temp.explain('VERBOSE', 'DELETE FROM remote.account a USING keys k WHE
 SELECT pg_temp.explain('VERBOSE', 'UPDATE remote.tasks t SET name = a.name FROM remote.account a WHERE a.accountid = t.id');
 -- given ids need no request, unless something must be read
 SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET name = upper(k.name) FROM keys k WHERE a.accountid = k.id');
-SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET name = upper(k.name) FROM keys k WHERE a.accountid = k.id RETURNING a.accountid');
+SELECT pg_temp.explain('VERBOSE off', 'UPDATE remote.account a SET name = upper(k.name) FROM keys k WHERE a.accountid = k.id RETURNING a.revenue');
 SELECT pg_temp.explain('VERBOSE off', 'DELETE FROM remote.account a USING keys k WHERE a.accountid = k.id');
 SELECT pg_temp.explain('VERBOSE off', 'DELETE FROM remote.account a USING keys k WHERE a.accountid = k.id AND a.employees > k.upto');
 

@@ -320,9 +320,7 @@ dv_resultrel_ids_suffice(PlannerInfo *root, const RelOptInfo *rel, const dv_rela
 	AttrNumber	partition;
 	int			i = -1;
 
-	/* RETURNING shows only rows that exist, so they have to be read */
-	if (!is_result_relation(root, rel) || relation->type != DV_TABLE_STANDARD ||
-		root->parse->returningList != NIL || list_length(conditions) != 1)
+	if (!is_result_relation(root, rel) || relation->type != DV_TABLE_STANDARD || list_length(conditions) != 1)
 		return false;
 	dv_resultrel_keys(relation, &id, &partition);
 	condition = linitial(conditions);
