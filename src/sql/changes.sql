@@ -129,6 +129,14 @@ AS 'MODULE_PATHNAME', 'dataverse_page_leave_out';
 COMMENT ON FUNCTION dataverse_private.page_leave_out(uuid[]) IS
   'keeps rows of the page from being merged; for dataverse.pull()';
 
+CREATE FUNCTION dataverse_private.page_keep(ids uuid[])
+RETURNS void
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'dataverse_page_keep';
+
+COMMENT ON FUNCTION dataverse_private.page_keep(uuid[]) IS
+  'forgets all entries of the page but those with these ids; for dataverse.sync()';
+
 CREATE FUNCTION dataverse_private.page_delete(ids uuid[])
 RETURNS void
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE

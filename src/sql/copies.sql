@@ -30,6 +30,7 @@ CREATE TABLE dataverse_private.copies (
   source text,
   ids bigint NOT NULL DEFAULT 0,
   refused bigint NOT NULL DEFAULT 0,
+  behind boolean NOT NULL DEFAULT false,
   marks bigint[] NOT NULL DEFAULT '{}',
   marked_at timestamptz[] NOT NULL DEFAULT '{}',
   compared_at timestamptz,
@@ -75,6 +76,8 @@ COMMENT ON COLUMN dataverse_private.copies.id_column IS
   'the column of ids, if changes of the copy are captured; version_column is that of versions';
 COMMENT ON COLUMN dataverse_private.copies.filled IS 'the table has had rows';
 COMMENT ON COLUMN dataverse_private.copies.refused IS 'the number of rows in dataverse_private.copy_refused';
+COMMENT ON COLUMN dataverse_private.copies.behind IS
+  'rows may be older than the token, because since the last comparison they could not be read, or a trigger has kept them as they were';
 COMMENT ON COLUMN dataverse_private.copies.marks IS 'greatest versions that were seen, each at the time in marked_at';
 
 -- dataverse_private.capture() finds the copy of a table by this OID, so it must be unique
@@ -309,7 +312,7 @@ BEGIN
   UPDATE dataverse_private.copies AS c
   SET phase = 'backfill', tracked = NULL, tracking_refused = false, known = '{}', columns = '{}', types = '{}',
       followed = '{}', unfed = '{}', numbers = NULL, types_here = NULL, storage = NULL, link = NULL, expected = NULL,
-      token = NULL, token_at = NULL, marks = '{}', marked_at = '{}', ids = 0, refused = 0, whole = false, again = false,
+      token = NULL, token_at = NULL, marks = '{}', marked_at = '{}', ids = 0, refused = 0, behind = false, whole = false, again = false,
       metadata = NULL, schema = NULL, source = NULL, filled = false, compared_at = NULL, succeeded_at = NULL
   WHERE c.id = copy_restart.copy;
 END
@@ -490,7 +493,7 @@ BEGIN
       tracked = state.tracked, tracking_refused = state.tracking_refused, metadata = state.metadata, schema = state.schema,
       phase = state.phase, whole = state.whole, again = state.again, link = state.link, expected = state.expected, ids = state.ids,
       token = state.token, token_at = state.token_at, token_life = state.token_life, token_life_at = state.token_life_at,
-      marks = state.marks, marked_at = state.marked_at, compared_at = state.compared_at, filled = state.filled
+      behind = state.behind, marks = state.marks, marked_at = state.marked_at, compared_at = state.compared_at, filled = state.filled
   WHERE c.id = state.id AND c.target_oid IS NOT DISTINCT FROM state.target_oid
   RETURNING c.* INTO put;
   IF put.id IS NULL THEN

@@ -106,6 +106,13 @@ BEGIN
     WHEN 'mark' THEN format('UPDATE %s AS t SET deleted_at = pg_catalog.clock_timestamp() FROM dataverse_private.page_deletions() AS d (id)'
                             ' WHERE t.%s OPERATOR(pg_catalog.=) d.id AND t.deleted_at IS NULL', target, id) END;
   plan.page_ids := format('SELECT ARRAY(SELECT s.%s FROM %s UNION ALL SELECT d FROM dataverse_private.page_deletions() AS d)', id, rows);
+  plan.versions := format('SELECT coalesce(array_agg(e.id), ''{}''), coalesce(array_agg(e.version), ''{}'') FROM (SELECT s.%s, %s FROM %s'
+                          ' UNION ALL SELECT d, NULL FROM dataverse_private.page_deletions() AS d) AS e (id, version)',
+                          id, coalesce('s.' || version, 'NULL::bigint'), rows);
+  IF version IS NOT NULL THEN
+    plan.outdated := format('SELECT EXISTS (SELECT FROM %1$s JOIN %2$s AS t ON t.%3$s OPERATOR(pg_catalog.=) s.%3$s'
+                            ' WHERE t.%4$s OPERATOR(pg_catalog.<>) s.%4$s AND s.%3$s OPERATOR(pg_catalog.<>) ALL ($1))', rows, target, id, version);
+  END IF;
   plan.entry := format(
     'SELECT s.%s AS id, false AS deleted, %s AS image FROM %s UNION ALL SELECT d, true, NULL FROM dataverse_private.page_deletions() AS d', id,
     CASE plan.on_error WHEN 'continue' THEN

@@ -30,8 +30,9 @@ SET random_page_cost = 1.1
 AS $$
 DECLARE
   ids uuid[];
+  versions bigint[];
 BEGIN
-  EXECUTE plan.page_ids INTO ids;
+  EXECUTE plan.versions INTO ids, versions;
   IF locks THEN
     EXECUTE plan.lock USING ids;
   END IF;
@@ -40,6 +41,7 @@ BEGIN
     ids := ARRAY(SELECT d.id FROM dataverse_private.pending_dirty(copy, ids) AS d);
   ELSE
     PERFORM dataverse_private.sync_take(copy, plan);
+    PERFORM dataverse_private.pending_told(copy, ids, versions);
     ids := dataverse_private.pending_among(copy, ids);
   END IF;
   IF ids <> '{}' THEN
@@ -150,12 +152,15 @@ COMMENT ON FUNCTION dataverse_private.pull_check_partitions(dataverse_private.co
 -- Merges the page.  If rows are there that should be new, it is merged like any
 -- other.  If the table refuses it, it is divided until the rows at
 -- fault are known.  These are noted, and retried later.  "digest" is that of the ids
--- of inserted rows in a first read.
+-- of inserted rows in a first read.  If triggers have kept rows of a captured copy as they
+-- were, it is "behind".
 CREATE FUNCTION dataverse_private.pull_merge(
   copy bigint, plan dataverse_private.copy_plan, path text, phase text, OUT counts dataverse_private.run_counts,
-  OUT digest bigint)
+  OUT digest bigint, OUT behind boolean)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
+SET enable_hashjoin = off
+SET enable_mergejoin = off
 AS $$
 DECLARE
   -- a stack of windows, whose last one is next
@@ -226,6 +231,10 @@ BEGIN
     END;
   END LOOP;
   PERFORM dataverse_private.page_window(0, whole);
+  behind := false;
+  IF captured AND counts.unchanged > 0 AND plan.outdated IS NOT NULL THEN
+    EXECUTE plan.outdated USING ARRAY(SELECT r.id FROM unnest(refused) AS r) INTO behind;
+  END IF;
   IF refused <> '{}' THEN
     PERFORM dataverse_private.copy_refuse(copy, refused);
   END IF;
@@ -310,6 +319,25 @@ $$;
 
 COMMENT ON FUNCTION dataverse_private.pull_hidden(dataverse_private.copy_plan, uuid[], bigint) IS
   'rows that may exist in Dataverse, but are not found by any query; for dataverse.pull() and sync()';
+
+-- Returns true if the page lacks some of these rows, which were just read into it, although
+-- they may exist.
+CREATE FUNCTION dataverse_private.pull_misses(plan dataverse_private.copy_plan, ids uuid[])
+RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  samples CONSTANT bigint := 10;
+  found uuid[];
+BEGIN
+  EXECUTE plan.page_ids INTO found;
+  RETURN dataverse_private.pull_hidden(plan, ARRAY(SELECT i FROM unnest(ids) AS i EXCEPT SELECT f FROM unnest(found) AS f ORDER BY 1), samples) <> '{}';
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.pull_misses(dataverse_private.copy_plan, uuid[]) IS
+  'whether rows that were requested by their ids may exist without having been returned; for dataverse.pull()';
 
 -- Returns the message, for the record of the run.
 CREATE FUNCTION dataverse_private.pull_warn_hidden(plan dataverse_private.copy_plan, hidden bigint)
@@ -419,25 +447,30 @@ $$;
 COMMENT ON FUNCTION dataverse_private.pull_compare(dataverse_private.copies, dataverse_private.copy_plan, text, uuid[], uuid[]) IS
   'compares a copy with the ids and versions of all rows; for dataverse.pull()';
 
--- Merges some of the rows that differ, or returns null if none are left.
-CREATE FUNCTION dataverse_private.pull_settle(copy bigint, plan dataverse_private.copy_plan, path text)
-RETURNS dataverse_private.run_counts
+-- Merges some of the rows that differ; counts none if none are left.
+CREATE FUNCTION dataverse_private.pull_settle(
+  copy bigint, plan dataverse_private.copy_plan, path text, OUT counts dataverse_private.run_counts, OUT behind boolean)
+RETURNS record
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET dataverse_fdw.capture = off
 AS $$
 DECLARE
   batch uuid[] := ARRAY(SELECT i.id FROM dataverse_private.copy_ids_of(copy, 1000) AS i);
-  counts dataverse_private.run_counts;
+  misses boolean;
+  merged record;
 BEGIN
   IF batch = '{}' THEN
-    RETURN NULL;
+    RETURN;
   END IF;
   PERFORM dataverse_private.page_start(plan.foreign_table);
   EXECUTE plan.read USING batch;
-  counts := (dataverse_private.pull_merge(copy, plan, path, 'settle')).counts;
+  -- without change tracking, versions are compared before a row is written
+  misses := (dataverse_private.copy_get(copy)).tracked AND dataverse_private.pull_misses(plan, batch);
+  merged := dataverse_private.pull_merge(copy, plan, path, 'settle');
+  counts := merged.counts;
+  behind := misses OR merged.behind;
   PERFORM dataverse_private.copy_drop_ids(copy, batch);
-  RETURN counts;
 END
 $$;
 
@@ -461,6 +494,9 @@ DECLARE
   highest CONSTANT bigint := 9223372036854775807;
   batch uuid[];
   deletions uuid[];
+  wanted uuid[];
+  misses boolean;
+  merged record;
   last bigint;
 BEGIN
   PERFORM dataverse_private.pull_guard(plan.named);
@@ -485,9 +521,16 @@ BEGIN
   END IF;
   PERFORM dataverse_private.page_start(plan.foreign_table);
   -- a row that no longer exists must not be kept; the service tells whether it does
-  EXECUTE plan.read USING ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
+  wanted := ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d);
+  EXECUTE plan.read USING wanted;
+  misses := state.tracked AND dataverse_private.pull_misses(plan, wanted);
   PERFORM dataverse_private.page_delete(deletions);
-  counts := (dataverse_private.pull_merge(copy, plan, path, 'retry')).counts;
+  merged := dataverse_private.pull_merge(copy, plan, path, 'retry');
+  counts := merged.counts;
+  IF misses OR merged.behind THEN
+    state.behind := true;
+    PERFORM dataverse_private.copy_put(state);
+  END IF;
   EXECUTE plan.page_ids INTO deletions;
   PERFORM dataverse_private.copy_admit(copy, ARRAY(SELECT b FROM unnest(batch) AS b EXCEPT SELECT d FROM unnest(deletions) AS d));
   at.position := last;
@@ -751,6 +794,7 @@ DECLARE
   drifted record;
   compared record;
   merged record;
+  settled record;
   digest bigint;
   top bigint;
   noted bigint;
@@ -776,8 +820,13 @@ BEGIN
     RETURN;
   END IF;
   IF state.phase = 'settle' THEN
-    counts := dataverse_private.pull_settle(copy, plan, path);
+    settled := dataverse_private.pull_settle(copy, plan, path);
+    counts := settled.counts;
     IF counts.rows_read IS NOT NULL THEN
+      IF settled.behind THEN
+        state.behind := true;
+        PERFORM dataverse_private.copy_put(state);
+      END IF;
       RETURN;
     END IF;
     IF state.again THEN
@@ -916,6 +965,7 @@ BEGIN
       copy, plan, path, CASE WHEN state.phase = 'backfill' AND NOT state.again AND plan.fill IS NOT NULL THEN 'fill' ELSE state.phase END);
     counts := merged.counts;
     digest := merged.digest;
+    state.behind := state.behind OR merged.behind;
   END IF;
   counts.rows_compared := CASE state.phase WHEN 'compare' THEN page.upserts END;
   state.ids := CASE state.phase WHEN 'backfill' THEN state.ids # digest ELSE state.ids + coalesce(noted, 0) END;
@@ -956,7 +1006,8 @@ BEGIN
         -- nothing may be deleted because of it
         PERFORM dataverse_private.copy_note_ids(copy, NULL, NULL);
       ELSE
-        IF missing.hidden <> '{}' THEN
+        state.behind := missing.hidden <> '{}';
+        IF state.behind THEN
           remark := dataverse_private.pull_warn_hidden(plan, cardinality(missing.hidden));
         END IF;
         compared := dataverse_private.pull_compare(state, plan, path, missing.gone, missing.skipped);

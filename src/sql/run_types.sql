@@ -31,9 +31,11 @@ CREATE TYPE dataverse_private.sync_plan AS (
   -- all do; of values last seen
   fits text,
   seen_fits text,
-  -- statements on the page: how its rows differ from pending ones; which ids it lacks
+  -- statements on the page: how its rows differ from pending ones; which ids it lacks; which rows that were just
+  -- written it has, and which it says are deleted
   judge text,
-  absent text
+  absent text,
+  back text
 );
 
 COMMENT ON TYPE dataverse_private.sync_plan IS
@@ -78,9 +80,12 @@ CREATE TYPE dataverse_private.copy_plan AS (
   insert text,
   update text,
   delete text,
-  -- statements on the page: its ids; its only entry; a value that a column of the copy would change, or null if all have
-  -- the types of the foreign table; elastic tables: ids that may be in several partitions, and the partitions of rows
+  -- statements on the page: its ids; its ids and versions, which are null for deletions; whether the copy has other
+  -- versions of its rows, except these; its only entry; a value that a column of the copy would change, or null if all
+  -- have the types of the foreign table; elastic tables: ids that may be in several partitions, and the partitions of rows
   page_ids text,
+  versions text,
+  outdated text,
   entry text,
   changed text,
   twice text,

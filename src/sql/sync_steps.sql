@@ -191,6 +191,11 @@ BEGIN
   sync.seen_fits := format('SELECT count(w.*) FROM unnest($1) AS p, LATERAL jsonb_populate_record(NULL::%s, p.was) AS w', foreign_table);
   sync.absent := format('SELECT ARRAY(SELECT u.sought FROM unnest($1) AS u (sought) LEFT JOIN dataverse_private.page_rows(NULL::%1$s) AS s ON s.%2$s = u.sought WHERE s.%2$s IS NULL)',
                         foreign_table, id);
+  sync.back := format('WITH w AS (SELECT p.id, p.operation, p.against FROM unnest($1) AS p JOIN unnest($2) AS w ON w = p.id)'
+                      ' SELECT ARRAY(SELECT s.%2$s FROM dataverse_private.page_rows(NULL::%1$s) AS s JOIN w ON w.id = s.%2$s'
+                      ' WHERE w.operation <> ''D'' AND s.%3$s IS DISTINCT FROM w.against),'
+                      ' ARRAY(SELECT d FROM dataverse_private.page_deletions() AS d JOIN w ON w.id = d WHERE w.operation = ''D'')',
+                      foreign_table, id, version);
   sync.land_part := format('UPDATE %1$s AS t SET %%s FROM %2$s WHERE t.%3$s OPERATOR(pg_catalog.=) s.%3$s',
                            replace(target::text, '%', '%%'), replace(source, '%', '%%'), replace(id, '%', '%%'));
   plan.sync := sync;
@@ -200,6 +205,60 @@ $$;
 
 COMMENT ON FUNCTION dataverse_private.sync_prepare(regclass, regclass, dataverse_private.copy_plan, text, jsonb, boolean) IS
   'the statements of a run of dataverse.sync()';
+
+-- Returns the token since which changes in Dataverse are read when rows are sent, or null if
+-- versions are read by the ids of the rows instead.  Without such a change, a row must have the
+-- version that the copy had.  So all rows must have been merged up to the token, except pending
+-- ones that the service had news of, and change tracking must tell of each row.
+CREATE FUNCTION dataverse_private.sync_token(copy bigint, plan dataverse_private.copy_plan)
+RETURNS text
+LANGUAGE sql VOLATILE STRICT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+  SELECT CASE WHEN c.phase = 'current' AND c.tracked AND c.refused = 0 AND NOT c.behind AND NOT ($2).elastic AND NOT (($2).sync).strict THEN c.token END
+  FROM dataverse_private.copy_get($1) AS c
+$$;
+
+COMMENT ON FUNCTION dataverse_private.sync_token(bigint, dataverse_private.copy_plan) IS
+  'the token since which changes are read when rows are sent; for dataverse.sync()';
+
+-- Reads changes since a token into the page, and returns the ids and versions of rows, and the
+-- token at their end.  This is null if the service does not return them in one page: then lists
+-- of ids cost less.  The copy keeps its token, since these changes are not merged.
+CREATE FUNCTION dataverse_private.sync_look(
+  plan dataverse_private.copy_plan, columns text[], INOUT token text, OUT ids uuid[], OUT versions bigint[])
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  page record;
+BEGIN
+  ids := '{}';
+  versions := '{}';
+  IF token IS NULL THEN
+    RETURN;
+  END IF;
+  BEGIN
+    SELECT * INTO STRICT page FROM dataverse_private.read_page(plan.foreign_table, columns, NULL, token, NULL, false, NULL);
+  EXCEPTION
+    -- the token has expired, or the table is no longer tracked
+    WHEN SQLSTATE 'DV001' OR SQLSTATE 'DV002' THEN
+      token := NULL;
+      RETURN;
+  END;
+  -- the token goes back if the environment was restored from a backup
+  IF page.link IS NOT NULL OR dataverse_private.pull_token_version(page.token) < dataverse_private.pull_token_version(token) THEN
+    PERFORM dataverse_private.end_pages();
+    token := NULL;
+    RETURN;
+  END IF;
+  token := page.token;
+  EXECUTE plan.versions INTO ids, versions;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.sync_look(dataverse_private.copy_plan, text[], text) IS
+  'reads what has changed in Dataverse while rows are sent; for dataverse.sync()';
 
 -- Takes local changes from the log.  Rows that are hidden by row security would
 -- look like deleted ones.
@@ -355,7 +414,8 @@ SET enable_nestloop = off
 SET extra_float_digits = 1
 AS $$
 DECLARE
-  chunk CONSTANT bigint := 5000;
+  -- a page of 5,000 changes has room for these and for those of others
+  chunk CONSTANT bigint := 4000;
   rows dataverse_private.pending[] := dataverse_private.pending_next(copy, '{new}', chunk);
   ids uuid[];
   fits boolean := true;
@@ -417,9 +477,10 @@ COMMENT ON FUNCTION dataverse_private.sync_stage(bigint, dataverse_private.copy_
 
 -- Writes the rows that are noted, with a statement for each operation and set of
 -- columns.  Rows with another version in Dataverse are left alone by the
--- statement itself, and are found when all rows are read back.
+-- statement itself, and are found when all rows are read back.  Rows in "fresh" are
+-- known to have no other version, and are written without being read.
 CREATE FUNCTION dataverse_private.sync_send(
-  copy bigint, plan dataverse_private.copy_plan, rows dataverse_private.pending[], OUT written uuid[],
+  copy bigint, plan dataverse_private.copy_plan, rows dataverse_private.pending[], fresh uuid[], OUT written uuid[],
   OUT refused jsonb)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -437,6 +498,7 @@ DECLARE
   version CONSTANT text := quote_ident(plan.version_column);
   last_reject CONSTANT bigint := (SELECT coalesce(max(r.id), 0) FROM dataverse_private.own_rejects AS r);
   part record;
+  is_same text;
   input text;
   statement text;
   ids uuid[];
@@ -447,9 +509,12 @@ BEGIN
   PERFORM dataverse_private.hold(source, plan.foreign_table);
   FOR part IN
     SELECT p.operation, p.columns, array_agg(p.id ORDER BY p.id) AS ids, array_agg(p.against ORDER BY p.id) AS versions,
-           array_agg(p.image ORDER BY p.id) AS images
-    FROM unnest(rows) AS p GROUP BY p.operation, p.columns
+           array_agg(p.image ORDER BY p.id) AS images, f IS NOT NULL AS fresh
+    FROM unnest(rows) AS p LEFT JOIN unnest(sync_send.fresh) AS f ON f = p.id GROUP BY p.operation, p.columns, f IS NOT NULL
+    -- deleting a row changes those that refer to it
+    ORDER BY f IS NOT NULL
   LOOP
+    is_same := CASE WHEN part.fresh THEN 'true' ELSE format('f.%s = p.version', version) END;
     input := format('jsonb_to_record(p.image) AS i (%s)',
                      (SELECT string_agg(format('%I %s', c.name, c.type), ', ') FROM unnest(plan.columns, plan.types) AS c (name, type)
                       WHERE c.name = ANY (plan.id_column || part.columns)));
@@ -460,10 +525,10 @@ BEGIN
                            (SELECT string_agg(CASE quote_ident(c) WHEN id THEN 'p.id' ELSE 'i.' || quote_ident(c) END, ', ')
                             FROM unnest(plan.id_column || part.columns) AS c), input)
       WHEN 'U' THEN format('UPDATE ONLY %1$s AS f SET %2$s FROM unnest($1, $2, $3) AS p (id, version, image), %5$s'
-                           ' WHERE f.%3$s = ANY ($1) AND f.%3$s = p.id AND f.%4$s = p.version', source,
-                           (SELECT string_agg(format('%1$I = i.%1$I', c), ', ') FROM unnest(part.columns) AS c), id, version, input)
+                           ' WHERE f.%3$s = ANY ($1) AND f.%3$s = p.id AND %4$s', source,
+                           (SELECT string_agg(format('%1$I = i.%1$I', c), ', ') FROM unnest(part.columns) AS c), id, is_same, input)
       ELSE format('DELETE FROM ONLY %1$s AS f USING unnest($1, $2) AS p (id, version)'
-                  ' WHERE f.%2$s = ANY ($1) AND f.%2$s = p.id AND f.%3$s = p.version AND $3 IS NOT NULL', source, id, version) END;
+                  ' WHERE f.%2$s = ANY ($1) AND f.%2$s = p.id AND $3 IS NOT NULL AND %3$s', source, id, is_same) END;
     CONTINUE WHEN part.operation = 'U' AND part.columns = '{}';
     PERFORM set_config('dataverse_fdw.run_settings', dataverse_private.run_settings(plan.foreign_table, jsonb_build_object(
       'on_error', 'continue', 'insert_mode', 'create',
@@ -484,7 +549,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_send(bigint, dataverse_private.copy_plan, dataverse_private.pending[]) IS
+COMMENT ON FUNCTION dataverse_private.sync_send(bigint, dataverse_private.copy_plan, dataverse_private.pending[], uuid[]) IS
   'writes rows in Dataverse; for dataverse.sync()';
 
 -- Returns how to treat columns in conflict: by a decision, or as the call says.
@@ -733,18 +798,50 @@ $$;
 COMMENT ON FUNCTION dataverse_private.sync_hide(bigint, dataverse_private.copy_plan, dataverse_private.pending[], uuid[], jsonb) IS
   'omits rows that exist but cannot be read; for dataverse.sync()';
 
--- Reads rows from the service into the page, and settles their pending changes.
+-- Reads rows from the service into the page.  Changes since the token have those that were
+-- written; others, and rows that still have the version from before, are read by their ids.
+CREATE FUNCTION dataverse_private.sync_read_back(
+  plan dataverse_private.copy_plan, rows dataverse_private.pending[], written uuid[], INOUT token text,
+  OUT ids uuid[], OUT versions bigint[])
+LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
+SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  left_over uuid[] := ARRAY(SELECT r.id FROM unnest(rows) AS r);
+  back uuid[];
+  gone uuid[];
+BEGIN
+  SELECT k.* INTO token, ids, versions FROM dataverse_private.sync_look(plan, plan.columns, token) AS k;
+  IF token IS NULL THEN
+    PERFORM dataverse_private.page_start(plan.foreign_table);
+  ELSE
+    EXECUTE (plan.sync).back USING rows, written INTO back, gone;
+    PERFORM dataverse_private.page_keep(back);
+    left_over := ARRAY(SELECT l FROM unnest(left_over) AS l EXCEPT SELECT b FROM unnest(back || gone) AS b);
+  END IF;
+  IF left_over <> '{}' THEN
+    EXECUTE plan.read USING left_over;
+  END IF;
+END
+$$;
+
+COMMENT ON FUNCTION dataverse_private.sync_read_back(dataverse_private.copy_plan, dataverse_private.pending[], uuid[], text) IS
+  'reads pending rows from the service; for dataverse.sync()';
+
+-- Reads rows from the service, as changes since a token if there is one, and settles their pending changes.
 -- Rows that were written, and those of which only the row of the service is wanted,
 -- need no decision.
 CREATE FUNCTION dataverse_private.sync_settle(
   copy bigint, plan dataverse_private.copy_plan, path text, rows dataverse_private.pending[], written uuid[],
-  refusals jsonb, OUT refused bigint, OUT ignored bigint)
+  refusals jsonb, INOUT token text DEFAULT NULL, OUT refused bigint, OUT ignored bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
 SET row_security = off
 SET extra_float_digits = 1
 AS $$
 DECLARE
+  told_ids uuid[];
+  told_versions bigint[];
   hiding record;
   was_written jsonb;
   unclear dataverse_private.pending[];
@@ -764,13 +861,13 @@ DECLARE
 BEGIN
   refused := 0;
   ignored := 0;
-  PERFORM dataverse_private.page_start(plan.foreign_table);
-  EXECUTE plan.read USING ARRAY(SELECT r.id FROM unnest(rows) AS r);
+  SELECT b.* INTO token, told_ids, told_versions FROM dataverse_private.sync_read_back(plan, rows, written, token) AS b;
   hiding := dataverse_private.sync_hide(copy, plan, rows, written, refusals);
   rows := hiding.rows;
   written := hiding.written;
   -- before anything of the copy is locked, as in dataverse.untrack()
   EXECUTE format('LOCK TABLE %s IN ROW EXCLUSIVE MODE', plan.target);
+  PERFORM dataverse_private.pending_told(copy, told_ids, told_versions);
   SELECT coalesce(array_agg(r.id) FILTER (WHERE s.settled), '{}'), coalesce(array_agg(r) FILTER (WHERE NOT s.settled), '{}'),
          coalesce(jsonb_object_agg(w, true) FILTER (WHERE w IS NOT NULL AND NOT s.settled), '{}')
   INTO ids, unclear, was_written
@@ -848,7 +945,7 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_settle(bigint, dataverse_private.copy_plan, text, dataverse_private.pending[], uuid[], jsonb) IS
+COMMENT ON FUNCTION dataverse_private.sync_settle(bigint, dataverse_private.copy_plan, text, dataverse_private.pending[], uuid[], jsonb, text) IS
   'compares pending rows with those of the service, and counts those refused and those ignored in part; for dataverse.sync()';
 
 -- Returns filed rows with their current local values.  Values that cannot be
@@ -895,9 +992,10 @@ COMMENT ON FUNCTION dataverse_private.sync_images(dataverse_private.copy_plan, d
   'filed rows with their current values; for dataverse.sync()';
 
 -- One step of sending, which is then committed.  "next" is "send" if rows are
--- noted to be sent in the next step, "more", or "done".
+-- noted to be sent in the next step, "more", or "done".  "token" is that of the last changes
+-- in Dataverse that the run has seen, or null if it does not look at changes.
 CREATE FUNCTION dataverse_private.sync_step(
-  copy bigint, plan dataverse_private.copy_plan, path text, armed boolean, OUT next text, OUT sent bigint,
+  copy bigint, plan dataverse_private.copy_plan, path text, armed boolean, INOUT token text, OUT next text, OUT sent bigint,
   OUT unwritable bigint, OUT refused bigint)
 LANGUAGE plpgsql VOLATILE CALLED ON NULL INPUT PARALLEL UNSAFE
 SET search_path = pg_catalog, pg_temp
@@ -912,10 +1010,13 @@ SET work_mem = '32MB'
 SET jit = off
 AS $$
 DECLARE
-  chunk CONSTANT bigint := 5000;
+  chunk CONSTANT bigint := 4000;
   rows dataverse_private.pending[] := dataverse_private.pending_next(copy, '{sending}', chunk);
   ids uuid[];
   dirty uuid[];
+  told_ids uuid[] := '{}';
+  told_versions bigint[] := '{}';
+  fresh uuid[] := '{}';
   outcome record;
   settled record;
   staged record;
@@ -927,13 +1028,23 @@ BEGIN
   next := 'more';
   IF rows <> '{}' THEN
     IF armed THEN
-      outcome := dataverse_private.sync_send(copy, plan, rows);
+      -- new rows have no versions
+      IF token IS NOT NULL AND (rows[1]).operation <> 'I' THEN
+        SELECT k.* INTO token, told_ids, told_versions FROM dataverse_private.sync_look(plan, ARRAY[plan.id_column, plan.version_column], token) AS k;
+        fresh := CASE WHEN token IS NOT NULL THEN dataverse_private.pending_fresh(copy, told_ids, told_versions) ELSE '{}' END;
+      END IF;
+      outcome := dataverse_private.sync_send(copy, plan, rows, fresh);
       sent := cardinality(outcome.written);
-      settled := dataverse_private.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused);
+      settled := dataverse_private.sync_settle(copy, plan, path, rows, outcome.written, outcome.refused, token);
+      token := settled.token;
+      -- not earlier: while a run waits for Dataverse, it holds no lock on its state
+      PERFORM dataverse_private.pending_told(copy, told_ids, told_versions);
     ELSE
       settled := dataverse_private.sync_settle(copy, plan, path, rows, '{}', '{}');
       -- later changes of rows that may have been sent have waited for this
       PERFORM dataverse_private.sync_take(copy, plan);
+      -- these are based on rows as the copy has them
+      token := dataverse_private.sync_token(copy, plan);
     END IF;
     refused := settled.refused;
     unwritable := settled.ignored;
@@ -965,5 +1076,5 @@ BEGIN
 END
 $$;
 
-COMMENT ON FUNCTION dataverse_private.sync_step(bigint, dataverse_private.copy_plan, text, boolean) IS
+COMMENT ON FUNCTION dataverse_private.sync_step(bigint, dataverse_private.copy_plan, text, boolean, text) IS
   'takes one step of sending, which dataverse.sync() then commits';

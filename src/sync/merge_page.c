@@ -40,6 +40,7 @@ DV_FUNCTION(dataverse_page_start);
 DV_FUNCTION(dataverse_page_add);
 DV_FUNCTION(dataverse_page_delete);
 DV_FUNCTION(dataverse_page_leave_out);
+DV_FUNCTION(dataverse_page_keep);
 DV_FUNCTION(dataverse_page_window);
 DV_FUNCTION(dataverse_page_rows);
 DV_FUNCTION(dataverse_page_left_out);
@@ -322,33 +323,13 @@ leave_out(dv_merge_page *page, page_entry *entry)
 	MemoryContextSwitchTo(old);
 }
 
-/*
- * page_leave_out(ids): these entries are not merged.  If the page has been
- * divided, the others must keep their places.
- */
-Datum
-dataverse_page_leave_out(PG_FUNCTION_ARGS)
+/* Forgets the entries that are left out; the others move up. */
+static void
+close_gaps(dv_merge_page *page)
 {
-	dv_merge_page *page = own_page();
-	Datum	   *ids;
-	bool	   *nulls;
-	int			n;
 	int64		kept = 0;
 	int64		i;
 
-	if (page == NULL)
-		PG_RETURN_VOID();
-	deconstruct_array(PG_GETARG_ARRAYTYPE_P(0), UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &ids, &nulls, &n);
-	for (i = 0; i < n; i++)
-	{
-		page_entry *entry = nulls[i] ? NULL :
-		hash_search(page->entries, DatumGetUUIDP(ids[i])->data, HASH_FIND, NULL);
-
-		if (entry != NULL && !entry->left_out)
-			leave_out(page, entry);
-	}
-	if (page->divided)
-		PG_RETURN_VOID();
 	for (i = 0; i < page->n; i++)
 	{
 		if (page->order[i]->left_out)
@@ -357,6 +338,71 @@ dataverse_page_leave_out(PG_FUNCTION_ARGS)
 			page->order[kept++] = page->order[i];
 	}
 	page->n = kept;
+}
+
+/* Returns the entries with these ids. */
+static List *
+entries_of(const dv_merge_page *page, ArrayType *array)
+{
+	List	   *entries = NIL;
+	Datum	   *ids;
+	bool	   *nulls;
+	int			n;
+	int			i;
+
+	deconstruct_array(array, UUIDOID, UUID_LEN, false, TYPALIGN_CHAR, &ids, &nulls, &n);
+	for (i = 0; i < n; i++)
+	{
+		page_entry *entry = nulls[i] ? NULL :
+		hash_search(page->entries, DatumGetUUIDP(ids[i])->data, HASH_FIND, NULL);
+
+		if (entry != NULL)
+			entries = lappend(entries, entry);
+	}
+	return entries;
+}
+
+/*
+ * page_leave_out(ids): these entries are not merged.  If the page has been
+ * divided, the others must keep their places.
+ */
+Datum
+dataverse_page_leave_out(PG_FUNCTION_ARGS)
+{
+	dv_merge_page *page = own_page();
+	ListCell   *lc;
+
+	if (page == NULL)
+		PG_RETURN_VOID();
+	foreach(lc, entries_of(page, PG_GETARG_ARRAYTYPE_P(0)))
+	{
+		page_entry *entry = lfirst(lc);
+
+		if (!entry->left_out)
+			leave_out(page, entry);
+	}
+	if (!page->divided)
+		close_gaps(page);
+	PG_RETURN_VOID();
+}
+
+/* page_keep(ids): forgets all other entries, as if they had not been read */
+Datum
+dataverse_page_keep(PG_FUNCTION_ARGS)
+{
+	dv_merge_page *page = own_page();
+	ListCell   *lc;
+	int64		i;
+
+	if (page == NULL || page->divided)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("no page has been begun in this transaction")));
+	for (i = 0; i < page->n; i++)
+		page->order[i]->left_out = true;
+	foreach(lc, entries_of(page, PG_GETARG_ARRAYTYPE_P(0)))
+		((page_entry *) lfirst(lc))->left_out = false;
+	close_gaps(page);
 	PG_RETURN_VOID();
 }
 

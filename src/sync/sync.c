@@ -27,6 +27,8 @@ typedef struct sync_run
 	bool		progress;		/* rows were sent since refused ones were sent again */
 	bool		loosened;		/* refused rows were sent without their references */
 	int32		rounds;			/* how often refused rows were sent again */
+	char	   *token;			/* of the last changes in Dataverse that were seen; NULL: they are
+								 * not read */
 	int64		unwritable;		/* rows with changes that were not sent */
 	int64		open;			/* conflicts; -1: not counted yet */
 	int64		unsent;			/* rows that were neither changed nor refused */
@@ -75,6 +77,17 @@ track(dv_run *run)
 	return DV_STEP_DONE;
 }
 
+/* Keeps a token that is the result of a statement. */
+static void
+keep_token(sync_run *s, int column)
+{
+	char	   *token = dv_spi_result_text(column);
+
+	if (s->token != NULL)
+		pfree(s->token);
+	s->token = token != NULL ? MemoryContextStrdup(s->c.run.context, token) : NULL;
+}
+
 static dv_outcome
 take_changes(dv_run *run)
 {
@@ -82,6 +95,8 @@ take_changes(dv_run *run)
 
 	dv_spi_call("SELECT dataverse_private.sync_take($1, $2)", copy_of(s), s->c.plan);
 	dv_spi_call("SELECT dataverse_private.pending_retry($1, NULL)", copy_of(s));
+	dv_spi_call("SELECT dataverse_private.sync_token($1, $2)", copy_of(s), s->c.plan);
+	keep_token(s, 1);
 	return DV_STEP_DONE;
 }
 
@@ -91,14 +106,15 @@ send_changes(dv_run *run)
 	sync_run   *s = (sync_run *) run;
 	char	   *next;
 
-	dv_spi_call("SELECT s.next, s.sent, s.unwritable, s.refused FROM dataverse_private.sync_step($1, $2, $3, $4) AS s",
-				copy_of(s), s->c.plan, dv_spi_of_text(s->c.path), dv_spi_of_bool(s->armed));
+	dv_spi_call("SELECT s.next, s.sent, s.unwritable, s.refused, s.token FROM dataverse_private.sync_step($1, $2, $3, $4, $5) AS s",
+				copy_of(s), s->c.plan, dv_spi_of_text(s->c.path), dv_spi_of_bool(s->armed), dv_spi_of_text(s->token));
 	next = dv_spi_result_text(1);
 	s->armed = strcmp(next, "send") == 0;
 	run->counts.sent = dv_spi_result_int8(2);
 	s->progress = s->progress || run->counts.sent > 0;
 	s->unwritable += dv_spi_result_int8(3);
 	run->counts.rejected = dv_spi_result_count("refused");
+	keep_token(s, 5);
 	return strcmp(next, "done") == 0 ? DV_STEP_DONE : DV_STEP_MORE;
 }
 

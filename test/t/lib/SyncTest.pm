@@ -29,10 +29,10 @@ my $crm;
 
 sub start_sync
 {
-	my ($name) = @_;
+	my ($name, $rows) = @_;
 
 	$crm = Crm->start($name, users => 2, options => { budget_pacing => 'off' });
-	$crm->dvsim->control('POST', '/_dvsim/seed?table=account&rows=' . ROWS);
+	$crm->dvsim->control('POST', '/_dvsim/seed?table=account&rows=' . ($rows // ROWS));
 	$crm->sql('CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER crm INTO dv');
 	$crm->sql($sync);
 	$crm->sql('CREATE TABLE numbers AS SELECT accountid, row_number() OVER (ORDER BY accountid) AS n FROM account; CREATE INDEX ON numbers (n); ANALYZE');
