@@ -177,16 +177,25 @@ wanted_by(const dv_try *t, dv_shared_backend *row)
 	return wanted;
 }
 
-/* Returns how many of the slots that candidates share may be used. */
+/* Returns the entry of a candidate that shares its slots with others, or -1. */
 static int
-shared_room(const dv_try *t)
+sharing_entry(const dv_try *t)
 {
 	int			i;
 
 	for (i = 0; i < t->n; i++)
 		if (t->candidates[i].shares)
-			return dv_environment_room(t->pool->shared, entry_of(t, i), t->now);
-	return INT_MAX;
+			return entry_of(t, i);
+	return -1;
+}
+
+/* Returns how many of the slots that candidates share may be used. */
+static int
+shared_room(const dv_try *t)
+{
+	int			entry = sharing_entry(t);
+
+	return entry >= 0 ? dv_environment_room(t->pool->shared, entry, t->now) : INT_MAX;
 }
 
 /* Leaves slots to other backends with a better claim. */
@@ -458,6 +467,25 @@ try_acquire(dv_try *t, uint64 allowed)
 	return choice;
 }
 
+/*
+ * Lends slots that candidates share, even if users hold them that this pool, or this server, does
+ * not have.  Returns their number.
+ */
+static int
+lend_shared_slots(dv_try *t, int64 *until)
+{
+	dv_shared  *shared = t->pool->shared;
+	const dv_shared_user *users = dv_shared_users(shared);
+	int			environment = users[sharing_entry(t)].environment;
+	int			freed = 0;
+	int			i;
+
+	for (i = 0; i < shared->nusers; i++)
+		if (users[i].used && users[i].environment == environment)
+			freed += dv_wait_lend(shared, i, dv_shared_claimed(shared), t->now, until);
+	return freed;
+}
+
 /* Frees slots of backends that are elsewhere or dead, and returns their number. */
 static int
 free_slots(dv_try *t, int64 *until)
@@ -476,6 +504,8 @@ free_slots(dv_try *t, int64 *until)
 		if (t->candidates[i].in_flight >= t->candidates[i].limit)
 			freed += dv_wait_lend(shared, entry_of(t, i), dv_shared_claimed(shared), t->now,
 								  until);
+	if (shared_room(t) <= 0)
+		freed += lend_shared_slots(t, until);
 	return freed;
 }
 

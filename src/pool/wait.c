@@ -32,8 +32,9 @@
  * them up should have ended (dv_wait_lend).
  *
  * Lending on.  If a request should have ended by all experience while its backend is
- * elsewhere, its slot is taken from it.  The record of the lease is freed; from
- * this, the owner learns that it has nothing to give back.
+ * elsewhere, its slot is taken from it, for the same user or for another one of its
+ * environment.  The record of the lease is freed; from this, the owner learns that it
+ * has nothing to give back.
  *
  * SPDX-License-Identifier: PostgreSQL
  */

@@ -40,7 +40,15 @@ sub server
 		  ($users->[ $i - 1 ], 'secret', "$name $users->[$i - 1]");
 	}
 	create_server($node, $name,
-		{ url => $dvsim->base, budget_pacing => 'off', initial_parallelism_factor => 1, retry_after_buffer => '10ms', %options },
+		{
+			url => $dvsim->base,
+			budget_pacing => 'off',
+			initial_parallelism_factor => 1,
+			# all servers are about one environment, whose limit does not grow while requests hang
+			useful_limit => 'off',
+			retry_after_buffer => '10ms',
+			%options
+		},
 		\%mapping);
 	return $name;
 }
@@ -252,6 +260,33 @@ free_slots('preloaded');
 		nothing_is_left($end);
 	}
 	$_->close for $cursor, $locker;
+}
+
+# ---- even if the slots are those of other users of the environment
+
+{
+	my @two = map { "shared$_" } 1, 2;
+	my $environment = Dvsim->start('--latency', 'read=50ms', map { ('--app-user', "$_:secret") } @two);
+	my ($held, $other) = map { server([$_], url => $environment->base, useful_limit => 'on') } @two;
+	my $whoami = ready($other);
+	my @cursors;
+
+	$environment->control('POST', '/_dvsim/seed?table=account&rows=100');
+	table($held);
+	do
+	{
+		my $cursor = ready($held);
+
+		push @cursors, $cursor;
+		$cursor->query("BEGIN; DECLARE c CURSOR FOR $row; FETCH 1 FROM c");
+	} while (@cursors < 20 && pool($watcher, "$held $two[0]", 'in_flight < useful_limit') eq 't');
+	is(pool($watcher, "$other $two[1]", 'effective_limit'), 0, 'idle cursors hold all slots of an environment');
+	$whoami->start(whoami($other));
+	goes_on($whoami, 'which are lent to other users of it');
+	is(scalar(split /\n/, $_->query('FETCH ALL FROM c')), 99, 'a cursor has all its rows') for @cursors;
+	$_->close for @cursors;
+	nothing_is_left('an environment');
+	is($watcher->value("SELECT useful_limit > 0 FROM dataverse.pool WHERE server = '$held'"), 't', 'its limit is known');
 }
 
 # ---- a COPY whose client pauses lends its slot, and borrows one from an idle cursor
