@@ -28,6 +28,7 @@
 #define SMALLEST_ROOM 0.001
 #define SHARED_ROOM 0.005
 
+
 /*
  * Weights of a new answer in the averages.  Bad news has more weight.
  * Answers that come rarely weigh more; an answer that comes FORGETTING after
@@ -82,10 +83,16 @@
  */
 #define MUCH_SLOWER 1.2
 
-/* How many requests may be sent early to make up for late ones. */
+/*
+ * How many requests may be sent early to make up for late ones: average requests, since a fast one
+ * that is sent must not take from slow ones what they have been waiting for.
+ */
 #define CATCH_UP 2
 
 static const double default_limits[DV_RATIONS] = {6000, 1200};
+
+/* The shares of the limits that are kept for short requests: a dozen requests of 50 ms. */
+static const double kept_shares[DV_RATIONS] = {0.002, 0.0005};
 
 /* The units in which slices count. */
 static const double units[DV_RATIONS] = {1, 0.1};
@@ -206,11 +213,12 @@ dv_budget_sent(dv_budget *budget, int64_t now)
 	int			i;
 
 	mark.epoch = budget->epoch;
+	mark.beside_loads = false;
 	slide(budget, now);
 	use(budget, DV_RATION_REQUESTS, 1);
 	budget->last_sent = now;
 	budget->paid_until = Max2(budget->paid_until + budget->spacing,
-							  now - CATCH_UP * budget->spacing);
+							  now - CATCH_UP * budget->typical_spacing);
 	budget->paid_until = Min2(budget->paid_until, now);
 	for (i = 0; i < DV_RATIONS; i++)
 		mark.used[i] = budget->rations[i].used;
@@ -345,7 +353,9 @@ dv_budget_answered(dv_budget *budget, dv_budget_mark mark, double seconds,
 	slide(budget, now);
 	use(budget, DV_RATION_SECONDS, seconds);
 	budget->last_answer = now;
-	learn_typical(budget, seconds);
+	/* short requests would make a load look cheap, which would use up the window too soon */
+	if (!mark.beside_loads)
+		learn_typical(budget, seconds);
 	for (i = 0; i < DV_RATIONS; i++)
 		if (remaining[i] >= 0 && mark.epoch == budget->epoch)
 			learn(budget, (dv_ration_kind) i, mark.used[i], remaining[i], weight);
@@ -522,7 +532,7 @@ static allowance
 allowance_of(const dv_budget *budget, dv_ration_kind which, load load, int64_t now)
 {
 	const dv_ration *ration = &budget->rations[which];
-	double		left = dv_budget_left(budget, which, now);
+	double		left = dv_budget_left(budget, which, now) - kept_shares[which] * ration->limit;
 	double		need;
 	double		rate;
 	int64_t		refilled;
@@ -558,6 +568,27 @@ allowance_of(const dv_budget *budget, dv_ration_kind which, load load, int64_t n
 	};
 }
 
+bool
+dv_budget_keeps(const dv_budget *budget, int in_flight, int64_t now)
+{
+	const load	loads[DV_RATIONS] = {
+		{1, 0, 0},
+		{budget->typical, in_flight * typical_in_flight(budget), 0}
+	};
+	int			i;
+
+	for (i = 0; i < DV_RATIONS; i++)
+	{
+		const dv_ration *ration = &budget->rations[i];
+		double		left = dv_budget_left(budget, (dv_ration_kind) i, now);
+
+		if (ration->refused ||
+			(ration->said && left - ration->scale * loads[i].committed < needed_room(ration, &loads[i])))
+			return false;
+	}
+	return true;
+}
+
 int64_t
 dv_budget_not_before(dv_budget *budget, int in_flight, double expected_seconds, int64_t now)
 {
@@ -582,6 +613,10 @@ dv_budget_not_before(dv_budget *budget, int in_flight, double expected_seconds, 
 	b = allowance_of(budget, DV_RATION_SECONDS, seconds, now);
 
 	budget->spacing = Max2(a.spacing, b.spacing);
+	budget->typical_spacing = budget->spacing;
+	if (expected_seconds > 0 && expected_seconds < budget->typical)
+		budget->typical_spacing =
+			Max2(a.spacing, (int64_t) (b.spacing * budget->typical / expected_seconds));
 	spaced = budget->spacing != 0 ? budget->paid_until + budget->spacing : 0;
 	budget->known = true;
 	budget->known_in_flight = in_flight;

@@ -30,6 +30,9 @@
  * by a long silence.  Execution time is charged when a request ends, so the
  * window is considered as it will be at that time.
  *
+ * A small part of each ration is kept for short requests, which are not spaced:
+ * a session that has nothing else under way does not wait beside a load.
+ *
  * Machines that share an application user know about each other only what
  * the service has counted.  The machine that uses more than all others
  * together gives up a part of what leaves the window, and all of them use up
@@ -89,6 +92,8 @@ typedef struct dv_budget
 	double		squares;		/* average of the squares of these seconds */
 	int64_t		paid_until;		/* time up to which the even rate is used up */
 	int64_t		spacing;		/* time between requests at that rate; 0: not paced */
+	int64_t		typical_spacing;	/* the same for requests of average duration, if they are
+									 * slower */
 
 	/* the last result of dv_budget_not_before, valid until something changes */
 	bool		known;
@@ -104,6 +109,7 @@ typedef struct dv_budget_mark
 {
 	double		used[DV_RATIONS];
 	uint32_t	epoch;
+	bool		beside_loads;	/* a short request beside loads; set by the caller */
 } dv_budget_mark;
 
 extern void dv_budget_init(dv_budget *budget, int64_t now);
@@ -140,6 +146,12 @@ extern double dv_budget_left(const dv_budget *budget, dv_ration_kind which, int6
 
 /* Returns true if the service has said that nearly the whole limit remains. */
 extern bool dv_budget_is_full(const dv_budget *budget, int64_t now);
+
+/*
+ * Returns true if what is kept for short requests suffices for one of them, so that
+ * it may be sent at once.
+ */
+extern bool dv_budget_keeps(const dv_budget *budget, int in_flight, int64_t now);
 
 /*
  * Returns the earliest time at which a request that is expected to run for

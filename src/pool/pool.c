@@ -25,6 +25,9 @@
 
 #define SWEEP_INTERVAL	DV_SECOND
 
+/* How many short requests may be under way beyond the limit. */
+#define SHORT_BEYOND	2
+
 /* This backend's leases that wait for a slot. */
 static dlist_head waiting = DLIST_STATIC_INIT(waiting);
 
@@ -89,43 +92,94 @@ heeds_useful_limit(const dv_pool_policy *policy)
 	return policy->useful_limit && policy->rate.adaptive;
 }
 
+/* One try to get a slot. */
+typedef struct dv_try
+{
+	dv_pool    *pool;
+	dv_shared_backend *mine;
+	dv_lease   *lease;
+	dv_kind		kind;
+	int64		now;
+	bool		is_short;		/* the session has nothing else under way or waiting */
+	bool		goes_beyond;	/* the limits, because it is short */
+	int			n;
+	dv_candidate candidates[DV_POOL_USERS_MAX];
+	int			user[DV_POOL_USERS_MAX];	/* in the pool, of each candidate */
+} dv_try;
+
+/* Returns true if a session has several requests of the user under way, or waiting. */
+static bool
+is_loaded(dv_shared *shared, int entry)
+{
+	const dv_shared_lease *leases = dv_shared_leases(shared, entry);
+	dv_shared_backend *row;
+	int			i;
+
+	for (i = 0; i < DV_USER_LEASES; i++)
+		if (leases[i].ticket != 0 && dv_shared_backend_at(shared, leases[i].backend)->leases > 1)
+			return true;
+	for (row = dv_wait_first(shared); row != NULL; row = dv_wait_next(shared, row))
+		if (row->waiting > 1 && dv_set_has(dv_shared_wants(row), entry))
+			return true;
+	return false;
+}
+
 /*
  * The rate limits the requests of a user for all servers.  The server's own
  * ceiling limits its own requests: if it were compared with all requests, a
  * server with a low ceiling would starve beside one with a high ceiling.
+ *
+ * A few short requests go beyond the rate and the hint, if there are loads: they would wait
+ * much longer than they take.  They do not go beyond what the owner of the server
+ * has set, or the service grants.
  */
 static int
-limit_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
+limit_of(const dv_try *t, int user)
 {
+	const dv_pool *pool = t->pool;
 	dv_shared_user *entry = user_at(pool, user);
 	dv_shared_view *view = view_at(pool, user);
+	int			maximum = dv_view_maximum(view, entry->dop_hint);
+	int			beyond = 0;
 	dv_binding	binding;
 	int			limit;
 
-	limit = dv_rate_limit(&entry->rate, &pool->policy.rate, kind, entry->in_flight_of, now,
+	limit = dv_rate_limit(&entry->rate, &pool->policy.rate, t->kind, entry->in_flight_of, t->now,
 						  &binding);
 	if (dv_throttle_probing(&entry->throttle))
 		limit = Min(limit, 1);
+	else if (t->goes_beyond && is_loaded(pool->shared, pool->places[user].entry))
+	{
+		limit = Min(limit + SHORT_BEYOND, DV_HARD_CEILING);
+		beyond = SHORT_BEYOND;
+		if (pool->policy.max_parallel == 0)
+			maximum = Min(maximum + SHORT_BEYOND, DV_HARD_CEILING);
+	}
 	if (heeds_useful_limit(&pool->policy))
-		limit = Min(limit, entry->in_flight +
-					dv_environment_room(pool->shared, pool->places[user].entry, now));
-	return Min(limit, entry->in_flight + dv_view_maximum(view, entry->dop_hint) - view->in_flight);
+		limit = Min(limit, entry->in_flight + beyond +
+					dv_environment_room(pool->shared, pool->places[user].entry, t->now));
+	return Min(limit, entry->in_flight + maximum - view->in_flight);
 }
 
 static dv_candidate
-candidate_of(const dv_pool *pool, int user, dv_kind kind, int64 now)
+candidate_of(const dv_try *t, int user)
 {
-	dv_shared_user *entry = user_at(pool, user);
+	const dv_pool_policy *policy = &t->pool->policy;
+	dv_shared_user *entry = user_at(t->pool, user);
 	dv_candidate c = {0};
 
-	c.limit = limit_of(pool, user, kind, now);
+	c.limit = limit_of(t, user);
 	c.in_flight = entry->in_flight;
-	c.shares = heeds_useful_limit(&pool->policy) && entry->environment > 0;
+	c.shares = heeds_useful_limit(policy) && entry->environment > 0;
 	c.last_used = entry->last_used;
-	if (pool->policy.throttle_tracking)
+	if (policy->throttle_tracking)
 		c.throttled_until = entry->throttle.until;
-	if (pool->policy.budget_pacing && now >= c.throttled_until && c.in_flight < c.limit)
-		c.not_before = dv_pool_not_before(entry, kind, now);
+	if (policy->budget_pacing && t->now >= c.throttled_until && c.in_flight < c.limit)
+	{
+		c.not_before = dv_pool_not_before(entry, t->kind, t->now);
+		if (t->goes_beyond && dv_budget_keeps(&entry->budget, entry->in_flight, t->now))
+			c.not_before = 0;
+	}
 	return c;
 }
 
@@ -144,19 +198,6 @@ room_of(const dv_pool_policy *policy, dv_shared *shared, int user, int64 now)
 		limit = Min(limit, entry->in_flight + dv_environment_room(shared, user, now));
 	return limit - entry->in_flight;
 }
-
-/* One try to get a slot. */
-typedef struct dv_try
-{
-	dv_pool    *pool;
-	dv_shared_backend *mine;
-	dv_lease   *lease;
-	dv_kind		kind;
-	int64		now;
-	int			n;
-	dv_candidate candidates[DV_POOL_USERS_MAX];
-	int			user[DV_POOL_USERS_MAX];	/* in the pool, of each candidate */
-} dv_try;
 
 static int
 entry_of(const dv_try *t, int candidate)
@@ -195,7 +236,8 @@ shared_room(const dv_try *t)
 {
 	int			entry = sharing_entry(t);
 
-	return entry >= 0 ? dv_environment_room(t->pool->shared, entry, t->now) : INT_MAX;
+	return entry >= 0 ? dv_environment_room(t->pool->shared, entry, t->now) :
+		INT_MAX - SHORT_BEYOND;
 }
 
 /* Leaves slots to other backends with a better claim. */
@@ -204,13 +246,17 @@ contest(dv_try *t)
 {
 	dv_shared  *shared = t->pool->shared;
 	dv_claim	claim = dv_wait_claim(t->mine, t->now);
-	dv_contest	contest = dv_contest_begin(&claim, t->candidates, t->n, t->now);
+	dv_contest	contest;
 	dv_shared_backend *row;
 
-	contest.room = shared_room(t);
+	if (t->is_short && claim.waiting_since == 0)
+		claim.waiting_since = t->now - DV_SHORT_AHEAD;
+	contest = dv_contest_begin(&claim, t->candidates, t->n, t->now);
+	contest.room = shared_room(t) + (t->goes_beyond ? SHORT_BEYOND : 0);
 	for (row = dv_wait_first(shared); row != NULL; row = dv_wait_next(shared, row))
 	{
-		if (row == t->mine)
+		/* what is beyond the limits is for short requests alone */
+		if (row == t->mine || (t->goes_beyond && !dv_wait_is_short(row)))
 			continue;
 		claim = dv_wait_claim(row, t->now);
 		if (dv_needier(&claim, &contest.mine))
@@ -253,7 +299,7 @@ pass_on(const dv_try *t, const dv_choice *choice)
 
 		if (c->reserved > 0)
 			dv_wait_wake(t->pool->shared, entry, c->reserved, 0, t->mine, t->now);
-		else if (t->lease->tried < user->changed && user->in_flight + taken < user->rate.max)
+		else if (t->lease->tried < user->changed && user->in_flight + taken < user->rate.max + SHORT_BEYOND)
 			dv_wait_wake(t->pool->shared, entry, 1, obstacles_to(t, i, taken), t->mine, t->now);
 	}
 }
@@ -429,6 +475,7 @@ take(const dv_try *t, int chosen)
 	lease->user = chosen;
 	lease->place = t->pool->places[chosen];
 	lease->kind = t->kind;
+	lease->beside_loads = t->is_short && is_loaded(t->pool->shared, lease->place.entry);
 	lease->last_ticket = user->last_used;
 	lease->ticket = ++t->pool->shared->ticket;
 	user->last_used = lease->ticket;
@@ -446,13 +493,13 @@ find_candidates(dv_try *t, uint64 allowed)
 	{
 		if ((allowed >> i & 1) == 0)
 			continue;
-		t->candidates[t->n] = candidate_of(t->pool, i, t->kind, t->now);
+		t->candidates[t->n] = candidate_of(t, i);
 		t->user[t->n++] = i;
 	}
 }
 
 static dv_choice
-try_acquire(dv_try *t, uint64 allowed)
+select_user(dv_try *t, uint64 allowed)
 {
 	dv_selection strategy = t->pool->policy.selection;
 	dv_choice	choice;
@@ -463,6 +510,22 @@ try_acquire(dv_try *t, uint64 allowed)
 	{
 		contest(t);
 		choice = dv_select(t->candidates, t->n, strategy, t->now);
+	}
+	return choice;
+}
+
+static dv_choice
+try_acquire(dv_try *t, uint64 allowed)
+{
+	dv_choice	choice;
+
+	t->is_short = t->mine->leases == 0 && t->mine->waiting == (t->lease->waits_in != NULL);
+	t->goes_beyond = false;
+	choice = select_user(t, allowed);
+	if (t->is_short && (choice.kind == DV_CHOICE_BUSY || choice.kind == DV_CHOICE_PACED))
+	{
+		t->goes_beyond = true;
+		choice = select_user(t, allowed);
 	}
 	return choice;
 }
@@ -691,6 +754,7 @@ dv_lease_sent(dv_lease *lease)
 	{
 		dv_rate_sent(&user->rate, user->in_flight);
 		lease->mark = dv_budget_sent(&user->budget, lease->sent_at);
+		lease->mark.beside_loads = lease->beside_loads;
 		record = record_of(lease);
 		if (record != NULL)
 		{

@@ -77,12 +77,28 @@ is_overdue(const dv_shared_backend *row, int64 now)
 	return called_at(row, now) != 0 && now - called_at(row, now) > DV_WAKE_GRACE;
 }
 
+bool
+dv_wait_is_short(const dv_shared_backend *row)
+{
+	return row->waiting == 1 && row->leases == 0;
+}
+
 dv_claim
 dv_wait_claim(const dv_shared_backend *row, int64 now)
 {
 	dv_claim	claim = {row->leases, row->waiting_since, called_at(row, now)};
 
+	if (dv_wait_is_short(row))
+		claim.waiting_since -= DV_SHORT_AHEAD;
 	return claim;
+}
+
+/* Returns the obstacles that do not stop all calls of the backend. */
+static int
+heedless_of(const dv_shared_backend *row)
+{
+	return row->heedless |
+		(dv_wait_is_short(row) ? DV_OBSTACLE_BUDGET | DV_OBSTACLE_RATE : 0);
 }
 
 /*
@@ -181,7 +197,7 @@ neediest_waiter(dv_shared *s, int user, int obstacles, const dv_shared_backend *
 		dv_claim	claim;
 
 		if (row == mine || !waits_for(row, user) || row->woken_at != 0 || row->tried >= changed ||
-			(obstacles & ~row->heedless) != 0 || !is_there(row) || is_overdue(row, now))
+			(obstacles & ~heedless_of(row)) != 0 || !is_there(row) || is_overdue(row, now))
 			continue;
 		claim = dv_wait_claim(row, now);
 		if (best == NULL || dv_needier(&claim, &best_claim))

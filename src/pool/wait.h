@@ -10,6 +10,12 @@
 
 #include "pool/shared.h"
 
+/*
+ * A session that has a single request, and nothing under way, counts as having waited longer by
+ * this time than a session that has more: it goes first, but does not keep loads out.
+ */
+#define DV_SHORT_AHEAD (3 * DV_SECOND)
+
 /* The caller of all of these functions holds the lock. */
 
 /* Adds a backend to those that wait, and removes it if it is among them. */
@@ -35,6 +41,9 @@ extern void dv_wait_changed(dv_shared *shared, int user, int n, int64 now);
 
 /* Called when the user's entry is given up: calls that waited for it try again. */
 extern void dv_wait_forget(dv_shared *shared, int user);
+
+/* Returns true if a backend that waits has a single call, and nothing under way. */
+extern bool dv_wait_is_short(const dv_shared_backend *row);
 
 /* Returns a backend's place in the queue, according to its row. */
 extern dv_claim dv_wait_claim(const dv_shared_backend *row, int64 now);

@@ -14,6 +14,12 @@
 
 #define BUFFER SECOND			/* retry_after_buffer */
 
+/* as in pool.c and wait.h */
+#define SHORT_BEYOND 2
+#define SHORT_AHEAD	 (3 * SECOND)
+
+static const struct work read_work = {DV_KIND_READ, 1, READ_SECONDS, READ_SECONDS, false};
+
 struct ticket
 {
 	struct backend *backend;
@@ -72,7 +78,7 @@ throttle_rate(struct machine *machine, struct user *user, const struct ticket *t
 }
 
 static dv_candidate
-candidate_of(struct machine *machine, int which, dv_kind kind)
+candidate_of(struct machine *machine, int which, dv_kind kind, bool beyond)
 {
 	struct user *user = &machine->users[which];
 	int64_t		now = machine->engine->now;
@@ -84,9 +90,12 @@ candidate_of(struct machine *machine, int which, dv_kind kind)
 							&binding);
 	if (dv_throttle_probing(&user->throttle) && c.limit > 1)
 		c.limit = 1;
+	else if (beyond)
+		c.limit = c.limit + SHORT_BEYOND < DV_HARD_CEILING ? c.limit + SHORT_BEYOND : DV_HARD_CEILING;
 	if (machine->config.useful)
 	{
-		int			room = dv_useful_limit(&machine->useful, user->dop_hint, now) - machine->in_flight;
+		int			room = dv_useful_limit(&machine->useful, user->dop_hint, now) - machine->in_flight +
+		(beyond ? SHORT_BEYOND : 0);
 
 		if (c.limit > user->in_flight + room)
 			c.limit = user->in_flight + (room > 0 ? room : 0);
@@ -98,6 +107,8 @@ candidate_of(struct machine *machine, int which, dv_kind kind)
 		c.not_before = policy_not_before(machine->config.policy, &user->pacing, machine->service,
 										 which, user->in_flight,
 										 user->rate.average[kind] / SECOND, now);
+	if (beyond && dv_budget_keeps(&user->pacing.budget, c.in_flight, now))
+		c.not_before = 0;
 	return c;
 }
 
@@ -106,7 +117,8 @@ claim_of(const struct backend *backend)
 {
 	return (dv_claim)
 	{
-		backend->leases, backend->waiting_since, backend->woken_at
+		backend->leases, backend->waiting_since - (backend->reader ? SHORT_AHEAD : 0),
+			backend->woken_at
 	};
 }
 
@@ -138,7 +150,7 @@ contest(struct machine *machine, struct backend *mine, dv_candidate *candidates)
 			if (may_use(backend, &machine->users[k], now))
 				wanted |= UINT64_C(1) << k;
 		claim = claim_of(backend);
-		if (backend != mine)
+		if (backend != mine && backend->waiting_since != 0)
 			dv_contest_add(&contest, &claim, wanted);
 	}
 }
@@ -204,6 +216,8 @@ draw_work(struct machine *machine, const struct backend *backend)
 	double		at;
 	int			i;
 
+	if (backend->reader)
+		return &read_work;
 	if (config->requests > 0)
 		return &config->works[machine->job];
 	if (config->own_work)
@@ -242,6 +256,7 @@ send_one(struct machine *machine, struct backend *backend, int which, const stru
 	dv_rate_sent(&user->rate, user->in_flight);
 	ticket->mark = dv_budget_sent(&user->pacing.budget, now);
 	ticket->round = dv_useful_sent(&machine->useful, ++machine->in_flight, now);
+	ticket->mark.beside_loads = backend->reader && machine->config.backends > 1;
 	policy_sent(&user->pacing, user->rate.average[work->kind] / SECOND, now);
 	if (user->in_flight > machine->peak)
 		machine->peak = user->in_flight;
@@ -316,16 +331,25 @@ acquire(struct machine *machine, struct backend *backend, const struct work *wor
 	int64_t		now = machine->engine->now;
 	int			n = machine->config.users;
 	dv_choice	choice;
+	bool		beyond;
 	bool		left;
 	int			i;
 
 	for (i = 0; i < n; i++)
-		candidates[i] = candidate_of(machine, i, work->kind);
+		candidates[i] = candidate_of(machine, i, work->kind, false);
 	choice = dv_select(candidates, n, machine->config.selection, now);
 	note_silence(machine, false);
 	if (choice.kind == DV_CHOICE_USER)
 	{
 		contest(machine, backend, candidates);
+		choice = dv_select(candidates, n, machine->config.selection, now);
+	}
+	beyond = backend->reader &&
+		(choice.kind == DV_CHOICE_BUSY || choice.kind == DV_CHOICE_PACED);
+	if (beyond)
+	{
+		for (i = 0; i < n; i++)
+			candidates[i] = candidate_of(machine, i, work->kind, true);
 		choice = dv_select(candidates, n, machine->config.selection, now);
 	}
 	left = pass_on(machine, backend, candidates, &choice);
@@ -368,7 +392,9 @@ try(struct engine *engine, void *target, int64_t number)
 	if (number != backend->timer)
 		return;
 	backend->started = true;
-	while (backend->leases < machine->config.want && work_left(machine))
+	if (backend->reader && backend->asked_at == 0)
+		backend->asked_at = engine->now;
+	while (backend->leases < (backend->reader ? 1 : machine->config.want) && work_left(machine))
 	{
 		dv_choice	choice;
 
@@ -454,11 +480,23 @@ note_success(struct machine *machine, const struct ticket *ticket, const struct 
 	ticket->backend->done++;
 	ticket->backend->done_seconds += ticket->seconds;
 	machine->done++;
-	machine->done_of[ticket->work - machine->config.works]++;
+	if (!ticket->backend->reader)
+		machine->done_of[ticket->work - machine->config.works]++;
 	machine->done_seconds += ticket->seconds;
 	if (machine->config.requests > 0 &&
 		machine->done == machine->config.requests * (machine->job + 1))
 		next_job(machine);
+}
+
+static void
+note_read(struct machine *machine, struct backend *backend)
+{
+	int64_t		now = machine->engine->now;
+
+	if (machine->nreads < READS_MAX)
+		machine->reads[machine->nreads++] = (double) (now - backend->asked_at) / SECOND;
+	backend->asked_at = 0;
+	engine_at(machine->engine, now + READ_PAUSE, try, backend, ++backend->timer);
 }
 
 static void
@@ -482,7 +520,10 @@ answered(void *target, void *request, const struct answer *answer)
 	room = room_of(machine, user);
 	wake_waiters(machine, user, room > 1 ? room : 1, NULL);
 	free(ticket);
-	try(machine->engine, backend, ++backend->timer);
+	if (backend->reader && !answer->refused)
+		note_read(machine, backend);
+	else
+		try(machine->engine, backend, ++backend->timer);
 }
 
 static void
@@ -535,6 +576,7 @@ machine_init(struct machine *machine, struct engine *engine, struct service *ser
 	for (i = 0; i < config->backends; i++)
 	{
 		machine->backends[i].machine = machine;
+		machine->backends[i].reader = config->reader && i == config->backends - 1;
 		engine_at(engine, begin + (int64_t) (i * config->stagger * SECOND), try,
 				  &machine->backends[i], 0);
 	}
@@ -550,6 +592,22 @@ machine_wasted(const struct machine *machine)
 	for (i = 0; i < machine->config.users; i++)
 		wasted += (double) machine->users[i].throttle.total_backoff / SECOND;
 	return wasted;
+}
+
+static int
+compare(const void *a, const void *b)
+{
+	double		x = *(const double *) a;
+	double		y = *(const double *) b;
+
+	return (x > y) - (x < y);
+}
+
+double
+machine_slow_read(struct machine *machine)
+{
+	qsort(machine->reads, machine->nreads, sizeof(double), compare);
+	return machine->nreads > 0 ? machine->reads[(int) (machine->nreads * 0.95)] : 0;
 }
 
 double

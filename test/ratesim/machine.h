@@ -35,6 +35,11 @@ struct work
 
 #define WORKS 4
 
+/* The short requests of a reader: how long they take, and the pause after each. */
+#define READ_SECONDS  0.05
+#define READ_PAUSE    (1 * SECOND)
+#define READS_MAX     8192
+
 /* Rules of the rate controller on which the founding documents contradict one another. */
 enum reading
 {
@@ -64,6 +69,7 @@ struct machine_config
 	int64_t		requests;		/* of each kind of work, one kind after the other; 0: all kinds
 								 * mixed, without end */
 	double		stagger;		/* seconds between the starts of backends */
+	bool		reader;			/* the last backend sends short requests, one after the other */
 };
 
 struct machine;
@@ -78,6 +84,8 @@ struct backend
 	int64_t		next_try;		/* when it tries by itself; 0: no time */
 	int64_t		timer;			/* number of the current timer; others are stale */
 	bool		started;
+	bool		reader;
+	int64_t		asked_at;		/* when a reader needed its request */
 	const struct work *next;	/* the request to send next */
 	int64_t		done;
 	double		done_seconds;
@@ -128,6 +136,8 @@ struct machine
 	int			peak;			/* most requests in flight, of one user */
 	int64_t		silence;		/* longest time without sending while not throttled */
 	int64_t		last_sent;
+	double		reads[READS_MAX];	/* seconds from need to answer of the reader's requests */
+	int			nreads;
 	struct sample samples[SAMPLES];
 	int			nsamples;
 	int64_t		sampled_done;
@@ -143,6 +153,9 @@ double		machine_wasted(const struct machine *machine);
 /* Return Jain's index of what the backends have done, and of any shares. */
 double		machine_fairness(const struct machine *machine);
 double		jain(const double *shares, int n);
+
+/* Returns the time that 95 % of the reader's requests took at most. */
+double		machine_slow_read(struct machine *machine);
 
 double		work_mean(const struct machine_config *config);
 

@@ -65,7 +65,7 @@ usage(void)
 	return 2;
 }
 
-/* Scenarios (a) to (h): the limits of the service. */
+/* Scenarios (a) to (h), and (j): the limits of the service. */
 static void
 play_limits(struct report *report)
 {
@@ -79,6 +79,7 @@ play_limits(struct report *report)
 	scenario_lone_refusal(report);
 	scenario_tables(report);
 	scenario_start(report);
+	scenario_short(report);
 	if (!report->quiet)
 		scenario_policies(report);
 }

@@ -24,6 +24,9 @@ void		scenario_policies(struct report *report);
 void		scenario_backends(struct report *report);
 void		scenario_machines(struct report *report);
 
+/* (j) short requests beside loads */
+void		scenario_short(struct report *report);
+
 /* (f) rules that the founding documents leave open, (g) a slow table beside a fast one */
 void		scenario_readings(struct report *report);
 void		scenario_lone_refusal(struct report *report);

@@ -1,6 +1,7 @@
 /*
  * sharing.c
- *		Scenarios (d) and (e): backends and machines get equal shares of a user.
+ *		Scenarios (d), (e), and (j): backends and machines get equal shares of a
+ *		user, and short requests do not wait beside loads.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -74,5 +75,69 @@ scenario_machines(struct report *report)
 							&outcome, run.seconds);
 			outcome_free(&outcome);
 		}
+	}
+}
+
+/* Returns what 95 % of the reader's requests take at most, beside so many loads. */
+static double
+slow_read(int loads, double seconds, int hint, const struct target *target, struct report *report)
+{
+	struct outcome outcome;
+	double		slow;
+	char		name[80];
+	struct run	run;
+
+	snprintf(name, sizeof(name), "%d loads, batches of %g s, DOP hint %d", loads, seconds, hint);
+	run = run_default(name);
+	run.service.dop_high = hint;
+	run.machines[0].backends = loads + 1;
+	run.machines[0].reader = true;
+	run_work(&run, DV_KIND_CREATE, seconds * 0.85, seconds * 1.15);
+	run_start(&run, &outcome);
+	if (target != NULL)
+	{
+		/* where the limit of requests binds, a short one takes the place of a batch */
+		double		reads = outcome.machines[0]->nreads * (1 - READ_SECONDS / seconds);
+		struct target mine = *target;
+
+		mine.of = best_possible(&run, reads, 0);
+		report_row(report, &run, &outcome, &mine);
+	}
+	slow = machine_slow_read(outcome.machines[0]);
+	outcome_free(&outcome);
+	return slow;
+}
+
+void
+scenario_short(struct report *report)
+{
+	static const struct target target = {.throughput = 0.97, .throttled = 0.001, .silence = 10};
+	static const struct
+	{
+		int			loads;
+		double		seconds;
+		int			hint;
+	}			cases[] = {
+		{1, 0.1, 52}, {16, 0.1, 52}, {1, 1, 52}, {16, 1, 52}, {1, 4, 52}, {16, 4, 52},
+		{1, 1, 4}, {16, 1, 4}, {16, 1, 20},
+	};
+	const int	n = sizeof(cases) / sizeof(cases[0]);
+	double		alone = slow_read(0, 1, 52, NULL, report);
+	double		slow[sizeof(cases) / sizeof(cases[0])];
+	int			i;
+
+	report_head(report, "(j) Short requests beside loads",
+				"A session sends requests of 50 ms, one second apart, beside loads that use up the limits.");
+	for (i = 0; i < n; i++)
+		slow[i] = slow_read(cases[i].loads, cases[i].seconds, cases[i].hint, &target, report);
+	report_text(report, "\n95 %% of the requests take at most %.0f ms alone, and beside these loads:\n\n"
+				"| loads, batches, DOP hint | |\n|---|---:|\n", 1000 * alone);
+	for (i = 0; i < n; i++)
+	{
+		report_text(report, "| %d, %g s, %d | %.0f ms |\n", cases[i].loads, cases[i].seconds,
+					cases[i].hint, 1000 * slow[i]);
+		report_check(report, slow[i] <= 3 * alone,
+					 "(j) %d loads, %g s, hint %d: a short request takes %.0f ms, at most three times %.0f ms",
+					 cases[i].loads, cases[i].seconds, cases[i].hint, 1000 * slow[i], 1000 * alone);
 	}
 }

@@ -493,6 +493,77 @@ knows_when_it_is_full(void **state)
 	assert_false(dv_budget_is_full(&budget, now));
 }
 
+static void
+short_requests_are_not_spaced(void **state)
+{
+	(void) state;
+	assert_true(dv_budget_keeps(&budget, 0, now));
+	use(0, 0);
+	use(80, 10);
+	assert_true(not_before(10) > now);
+	assert_true(dv_budget_keeps(&budget, 0, now));
+	/* what is in flight will be charged, too */
+	assert_false(dv_budget_keeps(&budget, 40, now));
+	use(39, 10);
+	assert_true(dv_budget_keeps(&budget, 0, now));
+	use(1, 10);
+	assert_false(dv_budget_keeps(&budget, 0, now));
+}
+
+static void
+a_part_is_kept_for_short_requests(void **state)
+{
+	int			i;
+
+	(void) state;
+	use(0, 0);
+	/* all of these at once, down to what others must leave */
+	for (i = 0; i < 6000 && not_before(0.01) <= now + DV_SECOND; i++)
+		use(1, 0.01);
+	assert_true(dv_budget_left(&budget, DV_RATION_REQUESTS, now) > 10);
+	assert_true(dv_budget_keeps(&budget, 0, now));
+	dv_budget_refused(&budget, DV_RATION_REQUESTS, now);
+	assert_false(dv_budget_keeps(&budget, 0, now));
+}
+
+static void
+fast_requests_do_not_use_up_the_turns_of_slow_ones(void **state)
+{
+	int64_t		turn;
+
+	(void) state;
+	use(0, 0);
+	use(100, 10);
+	turn = not_before(10);
+	assert_true(turn > now);
+	/* shortly before its turn, a fast one is sent */
+	now = turn - DV_SECOND / 100;
+	(void) not_before(0.05);
+	use(1, 0.05);
+	assert_true(not_before(10) <= now + DV_SECOND);
+}
+
+static void
+short_requests_do_not_make_a_load_cheap(void **state)
+{
+	const double remaining[DV_RATIONS] = {UNSAID, UNSAID};
+	int64_t		alone;
+	int			i;
+
+	(void) state;
+	use(0, 0);
+	use(150, 5);
+	alone = not_before(5) - now;
+	for (i = 0; i < 100; i++)
+	{
+		dv_budget_mark mark = dv_budget_sent(&budget, now);
+
+		mark.beside_loads = true;
+		dv_budget_answered(&budget, mark, 0.01, remaining, now);
+	}
+	assert_true(not_before(5) - now >= alone * 9 / 10);
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, setup)
 
 int
@@ -524,6 +595,10 @@ main(void)
 		TEST(knows_how_much_will_be_admitted),
 		TEST(knows_what_binds),
 		TEST(knows_when_it_is_full),
+		TEST(short_requests_are_not_spaced),
+		TEST(a_part_is_kept_for_short_requests),
+		TEST(fast_requests_do_not_use_up_the_turns_of_slow_ones),
+		TEST(short_requests_do_not_make_a_load_cheap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
