@@ -78,10 +78,20 @@ dv_environment_room(dv_shared *shared, int user, int64 now)
 {
 	const dv_shared_user *entry = &dv_shared_users(shared)[user];
 	dv_shared_environment *environment = dv_environment_of(shared, user);
+	bool		is_silent;
+	int			room;
 
-	if (environment == NULL)
-		return DV_USEFUL_START - entry->in_flight;
-	return dv_useful_limit(&environment->useful, entry->dop_hint, now) - environment->in_flight;
+	if (environment != NULL)
+	{
+		room = dv_useful_limit(&environment->useful, entry->dop_hint, now) - environment->in_flight;
+		is_silent = dv_useful_is_silent(&environment->useful, now);
+	}
+	else
+	{
+		room = DV_USEFUL_START - entry->in_flight;
+		is_silent = now - entry->budget.last_sent > DV_USEFUL_SILENCE;
+	}
+	return is_silent ? Max(room, 1) : room;
 }
 
 void

@@ -25,7 +25,10 @@ extern void dv_environment_leave(dv_shared *shared, int user);
 /* Returns the user's environment, or NULL. */
 extern dv_shared_environment *dv_environment_of(dv_shared *shared, int user);
 
-/* Returns how many more requests are of use; negative if fewer would be. */
+/*
+ * Returns how many more requests are of use; negative if fewer would be.  Requests that hang do not
+ * hold up all others until they time out.
+ */
 extern int	dv_environment_room(dv_shared *shared, int user, int64 now);
 
 /* A slot of the user has been taken; its request is about to be sent; the slot is being freed. */

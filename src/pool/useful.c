@@ -200,6 +200,17 @@ dv_useful_sent(dv_useful *u, int in_flight, int64_t now)
 	return u->round;
 }
 
+bool
+dv_useful_is_silent(const dv_useful *u, int64_t now)
+{
+	double		longest = DV_USEFUL_SILENCE;
+	int			i;
+
+	for (i = 0; i < DV_USEFUL_CLASSES; i++)
+		longest = Max2(longest, u->classes[i].base);
+	return now - u->last_activity > longest;
+}
+
 /*
  * Classes.
  */

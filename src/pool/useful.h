@@ -35,6 +35,9 @@
 /* The limit at the start. */
 #define DV_USEFUL_START	2
 
+/* Requests may hang: if none has been sent for this long, one more is sent than the limit allows. */
+#define DV_USEFUL_SILENCE (5 * DV_SECOND)
+
 typedef enum dv_useful_phase
 {
 	DV_USEFUL_NORMAL,			/* grows, stays, or is cut */
@@ -131,6 +134,9 @@ extern void dv_useful_answered(dv_useful *useful, uint32_t round, dv_kind kind, 
  * limit has changed.
  */
 extern bool dv_useful_gone(dv_useful *useful, uint32_t round, int in_flight, int64_t now);
+
+/* Returns true if no request has been sent for longer than the requests under way should take. */
+extern bool dv_useful_is_silent(const dv_useful *useful, int64_t now);
 
 /* Starts over with the next request. */
 extern void dv_useful_reset(dv_useful *useful);

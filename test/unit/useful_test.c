@@ -229,6 +229,29 @@ starts_over_after_idling(void **state)
 	assert_int_equal(dv_useful_limit(&useful, 0, now), 2);
 }
 
+/* requests that hang must not hold up others; those that always take so long do not hang */
+static void
+is_silent_while_requests_hang(void **state)
+{
+	int			i;
+
+	(void) state;
+	assert_int_equal(dv_useful_limit(&useful, 0, now), 2);
+	for (i = 0; i < 2; i++)
+		assert_int_not_equal(dv_useful_sent(&useful, i + 1, now), 0);
+	assert_false(dv_useful_is_silent(&useful, now + DV_USEFUL_SILENCE));
+	now += DV_USEFUL_SILENCE + 1;
+	assert_true(dv_useful_is_silent(&useful, now));
+	dv_useful_sent(&useful, 3, now);
+	assert_false(dv_useful_is_silent(&useful, now));
+
+	setup(state);
+	play(DV_KIND_CREATE, 1000, 30, 100, 2, 0, 10);
+	dv_useful_sent(&useful, 1, now);
+	assert_false(dv_useful_is_silent(&useful, now + 30 * DV_SECOND));
+	assert_true(dv_useful_is_silent(&useful, now + 31 * DV_SECOND));
+}
+
 int
 main(void)
 {
@@ -244,6 +267,7 @@ main(void)
 		cmocka_unit_test_setup(requests_without_answer, setup),
 		cmocka_unit_test_setup(stale_requests, setup),
 		cmocka_unit_test_setup(starts_over_after_idling, setup),
+		cmocka_unit_test_setup(is_silent_while_requests_hang, setup),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -60,13 +60,13 @@ sub whoami { return "SELECT count(*) FROM dataverse.whoami('$_[0]')"; }
 # Starts a session whose request hangs and holds its slot.
 sub holder
 {
-	my ($crm, $user) = @_;
-	my $hits = hits($dvsim);
+	my ($crm, $user, $at) = (@_, $dvsim);
+	my $hits = hits($at);
 	my $session = Session->new($node);
 
-	faults($dvsim, { app_user => $user, path => 'WhoAmI', action => 'stall' });
+	faults($at, { app_user => $user, path => 'WhoAmI', action => 'stall' });
 	$session->start(whoami($crm));
-	wait_for(sub { hits($dvsim) > $hits }, 'a request hangs');
+	wait_for(sub { hits($at) > $hits }, 'a request hangs');
 	return $session;
 }
 
@@ -287,6 +287,25 @@ free_slots('preloaded');
 	$_->close for @cursors;
 	nothing_is_left('an environment');
 	is($watcher->value("SELECT useful_limit > 0 FROM dataverse.pool WHERE server = '$held'"), 't', 'its limit is known');
+}
+
+# ---- the first requests to an environment hang
+
+{
+	my @two = map { "hangs$_" } 1, 2;
+	my $environment = Dvsim->start(map { ('--app-user', "$_:secret") } @two);
+	my ($hangs, $other) = map { server([$_], url => $environment->base, useful_limit => 'on') } @two;
+	my @held = map { holder($hangs, $two[0], $environment) } 1, 2;
+	my $next = Session->new($node);
+
+	$next->start(whoami($hangs));
+	goes_on($next, 'requests that hang do not hold up others of a user of which nothing is known');
+	my $beside = ready($other);
+	is(pool($watcher, "$hangs $two[0]", 'in_flight'), 2, 'they take the slots of the environment');
+	$beside->start(whoami($other));
+	goes_on($beside, '... and do not hold up its other users');
+	cancel(@held);
+	nothing_is_left('requests that hang');
 }
 
 # ---- a COPY whose client pauses lends its slot, and borrows one from an idle cursor
