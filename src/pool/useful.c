@@ -15,10 +15,12 @@
  * and the cut is undone.
  *
  * A base that was measured while requests waited is too long.  So while they do,
- * the limit is halved now and then for a round, whose durations are
- * the base, since with g at most 1.40 half as many requests do not wait.  Nothing else
- * makes a base longer.  A minimum as base would be that of the luckiest answer: it is
- * a mean of at most MOST_WEIGHT answers.
+ * the limit is halved now and then for a round.  Its durations are the base, since
+ * with g at most 1.40 half as many requests do not wait.  A minimum as base would be
+ * that of the luckiest answer: it is a mean of many.
+ *
+ * Load makes all requests slower alike.  If some are very much slower than others of
+ * the same class, a user or a table is slow, and the limit does not fall.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -55,6 +57,11 @@
 #define SURE				2.0
 #define VERY_SURE			3.0
 #define EXACT				0.04
+/* answers that differ this much, for other reasons than load, show it only if there are very many */
+#define VAGUE				0.15
+#define ENOUGH_IF_VAGUE		16
+/* a shorter time counts as this one: nobody minds such waits, and this machine may be their cause */
+#define SHORTEST			(50 * DV_MILLISECOND)
 /* the relative error of one answer that is assumed in addition to what is measured */
 #define LEAST_DEVIATION		0.05
 
@@ -256,6 +263,7 @@ dv_useful_answered(dv_useful *u, uint32_t round, dv_kind kind, int64_t size, int
 
 	if (round != u->round || round == 0 || duration <= 0)
 		return;
+	duration = Max2(duration, SHORTEST);
 	class = class_of(u, key_of(kind, size));
 	class->seen = u->round;
 	class->now.n++;
@@ -527,12 +535,25 @@ doubt(dv_useful *u, const finding *f, int64_t now)
 		begin_round(u, now);
 }
 
+/* Returns true if durations differ too much for what they are compared with, as if the users or tables differ. */
+static bool
+is_vague(const finding *f)
+{
+	return f->n >= ENOUGH_IF_VAGUE && f->error > VAGUE * f->g;
+}
+
+static bool
+is_enough(const finding *f)
+{
+	return f->n >= ENOUGH && !is_vague(f);
+}
+
 static bool
 sure_below(const finding *f, double bound)
 {
 	double		error = hypot(f->error, f->base_error);
 
-	return f->g + SURE * error < bound || ((error < EXACT || f->n >= ENOUGH) && f->g < bound);
+	return f->g + SURE * error < bound || ((error < EXACT || is_enough(f)) && f->g < bound);
 }
 
 static bool
@@ -540,37 +561,83 @@ sure_above(const finding *f, double bound)
 {
 	double		error = hypot(f->error, f->base_error);
 
-	return f->g - SURE * error > bound || ((error < EXACT || f->n >= ENOUGH) && f->g > bound);
+	return f->g - SURE * error > bound || ((error < EXACT || is_enough(f)) && f->g > bound);
+}
+
+/* The first step needs no use of the limit, or the first load after some single requests would begin with it. */
+static void
+go_on(dv_useful *u, const finding *f, int64_t now)
+{
+	bool		first = u->capacity == 0 && dv_useful_peek(u) <= DV_USEFUL_START;
+
+	if (first || u->peak >= dv_useful_peek(u))
+		grow(u, f, now);
+	else
+		doubt(u, f, now);
+}
+
+/* Load makes all requests slower alike. */
+static bool
+are_alike(const finding *f)
+{
+	return f->error < 2 * VAGUE * f->g;
+}
+
+/*
+ * If requests differ too much, as if one of the users or tables were slow, the base was not that of
+ * all of them, and the limit grows unless they clearly wait.
+ */
+static void
+judge_vague(dv_useful *u, const finding *f, int64_t now)
+{
+	bool		waits = u->capacity > 0 && f->g - hypot(f->error, f->base_error) > NO_WAITING;
+
+	if (!are_alike(f))
+	{
+		/* nothing is known of these requests */
+		waits = false;
+		replace_bases(u);
+		u->capacity = 0;
+		u->growth = GROWTH_FIRST;
+	}
+	else if (!waits)
+		refine_bases(u);
+	if (!waits && u->peak >= dv_useful_peek(u))
+		grow(u, f, now);
+	else
+		begin_round(u, now);
 }
 
 static void
 judge_normal(dv_useful *u, const finding *f, int64_t now)
 {
+	double		error = hypot(f->error, f->base_error);
+	bool		alike = are_alike(f);
+
 	u->g = f->g;
-	if (sure_above(f, TOO_MUCH))
+	if (alike && sure_above(f, TOO_MUCH))
 		cut(u, f, now);
-	else if (sure_below(f, NO_WAITING) ||
-			 (u->capacity == 0 && f->g - hypot(f->error, f->base_error) < NO_WAITING))
+	else if (is_vague(f) && (u->capacity == 0 || !alike || f->n >= ENOUGH))
+		judge_vague(u, f, now);
+	else if (sure_below(f, NO_WAITING) || (u->capacity == 0 && f->g - error < NO_WAITING))
 	{
 		u->verified = u->verified || f->used >= VERIFIES * u->base_used;
 		/* shorter than ever: the base was too long */
-		if (f->g + VERY_SURE * hypot(f->error, f->base_error) < 1)
+		if (f->g + VERY_SURE * error < 1)
 			replace_bases(u);
 		else if (u->capacity == 0)
 			refine_by_last(u);
 		else if (f->used < Max2(u->capacity / 2, 1.1 * u->base_used))
 			refine_bases(u);
-		if (u->peak >= dv_useful_peek(u))
-			grow(u, f, now);
-		else
-			doubt(u, f, now);
+		go_on(u, f, now);
 	}
-	else if (sure_above(f, NO_WAITING))
+	else if (alike && sure_above(f, NO_WAITING))
 	{
 		note_waiting(u, f, now);
 		stay(u, f, now);
 	}
-	else if (f->g > NO_WAITING && f->error < f->base_error && base_weight(u) < FEWEST && f->used >= 1.5)
+	else if (alike && f->g > NO_WAITING && f->error < f->base_error &&
+			 base_weight(u) < FEWEST && f->used >= 1.5)
 		probe(u, f, now);
 	else
 		open_round(u);
@@ -585,13 +652,13 @@ judge_check(dv_useful *u, const finding *f, int64_t now)
 	double		expected = Max2(1 / u->before_g, f->used / u->before_used);
 	double		middle = (1 + expected) / 2;
 
-	if (fabs(ratio - middle) < SURE * error && f->n < ENOUGH)
+	if (fabs(ratio - middle) < SURE * error && f->n < (is_vague(f) ? ENOUGH_IF_VAGUE : ENOUGH))
 	{
 		open_round(u);
 		return;
 	}
 	u->g = f->g;
-	if (ratio < middle)
+	if (ratio < middle && are_alike(f))
 	{
 		/* no more were in flight when the base was measured */
 		if (f->used <= 1.1 * u->base_used)

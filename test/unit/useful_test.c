@@ -110,6 +110,15 @@ finds_the_capacity(void **state)
 	}
 }
 
+/* a first load finds room for several requests, if single ones have been answered before */
+static void
+single_requests_make_the_first_step(void **state)
+{
+	(void) state;
+	play(DV_KIND_OTHER, 300, 0.1, 1000, 1, 48, 4);
+	assert_limit(8, 8);
+}
+
 /* also if it was exceeded at the start, so that the first base was too long */
 static void
 finds_a_capacity_below_the_start(void **state)
@@ -170,11 +179,50 @@ sizes_are_told_apart(void **state)
 	{
 		play(DV_KIND_CREATE, 1000, 1, 20, 1000, 0, 1);
 		play(DV_KIND_CREATE, 100000, 10, 20, 1000, 0, 1);
-		play(DV_KIND_READ, 300, 0.05, 20, 1000, 0, 1);
+		play(DV_KIND_READ, 300, 0.2, 20, 1000, 0, 1);
 	}
 	if (useful.phase == DV_USEFUL_NORMAL)
 		assert_limit(20, 30);
-	assert_true(dv_useful_base(&useful, DV_KIND_READ) < 0.06 * DV_SECOND);
+	assert_true(dv_useful_base(&useful, DV_KIND_READ) < 0.21 * DV_SECOND);
+}
+
+/* every third request takes much longer, as if one of three users were slow: that is not load */
+static void
+slow_user_is_not_load(void **state)
+{
+	uint32_t	rounds[64];
+	int			answers = 0;
+
+	(void) state;
+	play_long(0.1, 3, 1000);
+	if (useful.phase == DV_USEFUL_NORMAL)
+		assert_limit(3, 4);
+	while (answers < 300)
+	{
+		int			n = dv_useful_limit(&useful, 0, now);
+		int			i;
+
+		n = n < 64 ? n : 64;
+		for (i = 0; i < n; i++)
+			rounds[i] = dv_useful_sent(&useful, n, now);
+		now += 3 * DV_SECOND;
+		for (i = 0; i < n; i++)
+		{
+			dv_useful_answered(&useful, rounds[i], DV_KIND_CREATE, 1000,
+							   ++answers % 3 == 0 ? 3 * DV_SECOND : DV_SECOND / 10);
+			dv_useful_gone(&useful, rounds[i], n, now);
+		}
+	}
+	assert_limit(16, 256);
+}
+
+/* answers of a few milliseconds may take some more without a reason to send fewer requests */
+static void
+short_waits_do_not_matter(void **state)
+{
+	(void) state;
+	play_long(0.002, 2, 32);
+	assert_limit(32, 64);
 }
 
 /* requests without an answer (throttled, failed, dropped) end a round, but tell nothing */
@@ -259,11 +307,14 @@ main(void)
 		cmocka_unit_test_setup(starts_low_and_doubles, setup),
 		cmocka_unit_test_setup(hint_makes_the_first_step_longer, setup),
 		cmocka_unit_test_setup(finds_the_capacity, setup),
+		cmocka_unit_test_setup(single_requests_make_the_first_step, setup),
 		cmocka_unit_test_setup(finds_a_capacity_below_the_start, setup),
 		cmocka_unit_test_setup(does_not_grow_unless_used, setup),
 		cmocka_unit_test_setup(follows_a_capacity_that_falls_and_rises, setup),
 		cmocka_unit_test_setup(slow_plugin_is_not_load, setup),
 		cmocka_unit_test_setup(sizes_are_told_apart, setup),
+		cmocka_unit_test_setup(slow_user_is_not_load, setup),
+		cmocka_unit_test_setup(short_waits_do_not_matter, setup),
 		cmocka_unit_test_setup(requests_without_answer, setup),
 		cmocka_unit_test_setup(stale_requests, setup),
 		cmocka_unit_test_setup(starts_over_after_idling, setup),

@@ -118,7 +118,7 @@ my %after = (
 		my ($out) = @_;
 		value_is(q{SELECT count(*) FROM dv.account WHERE name ~ '^x[0-9]'}, '0', 'a dry run sends nothing');
 		like($out, qr{^ insert +\|.*\| response +\|}m, 'the progress view names what the load waits for');
-		like($out, qr/^ app1 +\| +\d+ \| +\d+ \| adaptive rate/m, 'and the pool names its limit');
+		like($out, qr/^ app1 +\| +\d+ \| +\d+ \| (?:adaptive rate|latency)/m, 'and the pool names its limit');
 		like($out, qr/dry_run" is on; 10000 rows were encoded but not sent/, 'the message says that it was a dry run');
 	},
 	'A role for the copies' => sub {
@@ -228,7 +228,7 @@ for my $word (qw(response slot throttle backoff token))
 {
 	like($source, qr/\{"Dataverse\w+", "$word"\}/, "waiting_for can be $word");
 }
-for my $word ('adaptive rate', 'maximum', 'execution-time ceiling', 'throttle', 'throttle ceiling', 'circuit breaker', 'budget: ', 'set aside: ')
+for my $word ('adaptive rate', 'latency', 'maximum', 'execution-time ceiling', 'throttle', 'throttle ceiling', 'circuit breaker', 'budget: ', 'set aside: ')
 {
 	like($source, qr/"\Q$word\E/, "limited_by can be $word");
 }

@@ -69,12 +69,13 @@ our %kinds = (
 	# rows that are found by an alternate key
 	key => { %meter, table => 'by_key.new_meter', more => [ [ 'new_serial', q{'S-' || N} ] ] });
 
-# Enough slots, short waits, and many retries; throttles end a load as they do by default.
+# Enough slots, whatever faults delay, short waits, and many retries; throttles end a load as they do by default.
 my %patient = (
 	retry_after_buffer => '10ms',
 	fallback_retry_after => '100ms',
 	max_retries => 1000,
 	budget_pacing => 'off',
+	useful_limit => 'off',
 	initial_parallelism_factor => 1,
 	min_increase_interval => '0s',
 	request_timeout => '30s',
