@@ -45,9 +45,6 @@
 #define SECOND_MOST			8
 #define SECOND_PART			4
 
-/* how long the first limits apply at most */
-#define PATIENCE			(15 * DV_SECOND)
-
 /* of the limit in a round, before and after the first sign of waiting */
 #define GROWTH_FIRST		2.0
 #define GROWTH				1.25
@@ -168,12 +165,6 @@ dv_useful_limit(dv_useful *u, int hint, int64_t now)
 		start(u, now);
 	if (hint > 0)
 		u->hint = hint;
-	/* requests that take long do not keep others out while nothing is known */
-	if (u->g == 0 && now - u->began > PATIENCE && u->limit < SECOND_MOST)
-	{
-		u->limit *= 2;
-		u->began = now;
-	}
 	return dv_useful_peek(u);
 }
 

@@ -119,20 +119,6 @@ single_requests_make_the_first_step(void **state)
 	assert_limit(8, 8);
 }
 
-/* requests that hang at the start leave room for others in the end */
-static void
-hanging_requests_leave_room(void **state)
-{
-	(void) state;
-	assert_int_equal(dv_useful_limit(&useful, 48, now), 2);
-	dv_useful_sent(&useful, 1, now);
-	dv_useful_sent(&useful, 2, now);
-	assert_int_equal(dv_useful_limit(&useful, 48, now + 14 * DV_SECOND), 2);
-	assert_int_equal(dv_useful_limit(&useful, 48, now + 16 * DV_SECOND), 4);
-	assert_int_equal(dv_useful_limit(&useful, 48, now + 32 * DV_SECOND), 8);
-	assert_int_equal(dv_useful_limit(&useful, 48, now + 64 * DV_SECOND), 8);
-}
-
 /* also if it was exceeded at the start, so that the first base was too long */
 static void
 finds_a_capacity_below_the_start(void **state)
@@ -322,7 +308,6 @@ main(void)
 		cmocka_unit_test_setup(hint_makes_the_first_step_longer, setup),
 		cmocka_unit_test_setup(finds_the_capacity, setup),
 		cmocka_unit_test_setup(single_requests_make_the_first_step, setup),
-		cmocka_unit_test_setup(hanging_requests_leave_room, setup),
 		cmocka_unit_test_setup(finds_a_capacity_below_the_start, setup),
 		cmocka_unit_test_setup(does_not_grow_unless_used, setup),
 		cmocka_unit_test_setup(follows_a_capacity_that_falls_and_rises, setup),
