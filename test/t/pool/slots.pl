@@ -514,6 +514,8 @@ copies_that_pause('preloaded');
 	for my $session ($first, $second, $third)
 	{
 		$session->start(whoami($crm));
+		# before 17, a wait for an answer has the same name
+		wait_for(sub { pool($watcher, "$crm $user", 'throttled') eq 't' }, 'the first one is throttled');
 		wait_event($watcher, $session->pid, 'DataverseThrottle');
 	}
 	kill 'STOP', $first->pid;
@@ -528,6 +530,8 @@ copies_that_pause('preloaded');
 	for my $session ($first, $second, $third)
 	{
 		$session->start("SELECT clock_timestamp(), w.x FROM (SELECT dataverse.whoami('$crm') AS x OFFSET 0) AS w");
+		# before 17, a wait for an answer has the same name
+		wait_for(sub { pool($watcher, "$crm $user", 'throttled') eq 't' }, 'the first one is throttled');
 		wait_event($watcher, $session->pid, 'DataverseThrottle');
 	}
 	kill 'STOP', $first->pid;

@@ -25,8 +25,6 @@ my $rows = 10_000;
 my $crm = start_sync('sync_changes', $rows);
 my $since = 'deltatoken';
 
-# an answer that is delayed must not delay others
-$crm->sql(q{ALTER SERVER crm OPTIONS (ADD useful_limit 'off')});
 # s by which answers are delayed
 my $delay = 6;
 
