@@ -28,7 +28,8 @@ my $seed = $ENV{SEED} || int(rand(1_000_000));
 diag "SEED=$seed";
 srand $seed;
 
-my $crm = Crm->start('ranges', preload => 1, flags => [ '--latency', 'read=0' ]);
+# enough requests for writes that go on during reads
+my $crm = Crm->start('ranges', preload => 1, flags => [ '--latency', 'read=0', '--limit-requests', 1000000 ]);
 my $dvsim = $crm->dvsim;
 
 $crm->sql(
