@@ -28,7 +28,6 @@
 #define SMALLEST_ROOM 0.001
 #define SHARED_ROOM 0.005
 
-
 /*
  * Weights of a new answer in the averages.  Bad news has more weight.
  * Answers that come rarely weigh more; an answer that comes FORGETTING after
