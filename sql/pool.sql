@@ -69,14 +69,10 @@ SELECT users, throttled_users, total_throttle_events, total_backoff BETWEEN '90s
 FROM dataverse.pool_summary WHERE server = 'pool';
 SELECT at > now() - interval '1 min' AS at, name, code, retry_after, fallback, operation, in_flight
 FROM dataverse.throttle_history WHERE server = 'pool';
-SELECT throttled, throttled_seconds_left BETWEEN 80 AND 102 AS left, in_flight, throttle_events_total, backoff_seconds_total BETWEEN 90 AND 103 AS backoff
-FROM dataverse.pool_metrics WHERE foreign_server = 'pool';
--- numbers for exporters: neither null nor jsonb, whatever is known of a user; the names of labels are configurable
-SELECT count(*) > 0 AS seen, count(*) FILTER (WHERE e.value = 'null') AS nulls
-FROM dataverse.pool_metrics AS m, jsonb_each(to_jsonb(m)) AS e;
-SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute
-WHERE attrelid = 'dataverse.pool_metrics'::regclass AND attnum > 0
-  AND (attname IN ('server', 'datname') OR format_type(atttypid, atttypmod) NOT IN ('integer', 'bigint', 'double precision', 'name', 'text'));
+-- numbers for monitoring programs: flat, and never null
+SELECT name, CASE WHEN name ~ 'throttled_seconds' THEN value BETWEEN 80 AND 103 ELSE value = 1 END AS expected, labels - 'database' AS labels
+FROM dataverse.metrics WHERE labels ->> 'foreign_server' = 'pool' AND name ~ '^throttle' ORDER BY name COLLATE "C";
+SELECT count(*) > 0 AS seen, count(*) FILTER (WHERE value IS NULL) AS nulls, count(*) - count(DISTINCT (name, labels)) AS repeated FROM dataverse.metrics;
 
 -- visibility: the owner of the server, and roles that may see everything; not a role that may only use the server
 SET ROLE regress_dataverse_owner;
@@ -91,7 +87,7 @@ SELECT count(*) FROM dataverse.pool_summary;
 SELECT count(*) FROM dataverse.throttle_history;
 SET ROLE regress_dataverse_monitor;
 SELECT name FROM dataverse.pool WHERE server = 'pool';
-SELECT application_user FROM dataverse.pool_metrics WHERE foreign_server = 'pool';
+SELECT DISTINCT labels ->> 'application_user' AS application_user FROM dataverse.metrics WHERE labels ->> 'foreign_server' = 'pool';
 RESET ROLE;
 
 -- privilege to reset: its owner

@@ -388,6 +388,18 @@ want()
 	fi
 }
 
+# Makes a program of a Debian package available to tests, if that is possible.  The package is
+# not installed, because that would start its service.
+borrow()
+{
+	local package=$1
+
+	command -v "$package" >/dev/null || (
+		cd "$work/tmp" && apt-get -q -q download "$package" &&
+			dpkg-deb --fsys-tarfile "$package"_*.deb | tar -x -C "$pg_bin" --strip-components=3 "./usr/bin/$package"
+	) >/dev/null 2>&1 || note "could not download, and will do without: $package"
+}
+
 # Runs apt-get, and shows its output only if it fails.
 run_apt()
 {

@@ -56,29 +56,6 @@ COMMENT ON COLUMN dataverse.pool.summed_waits IS
 COMMENT ON COLUMN dataverse.pool.this_session_only IS
   'whether this state is not in shared memory, so that other sessions do not see it';
 
-COMMENT ON COLUMN dataverse.pool_metrics.database IS 'the database that the foreign server is in';
-COMMENT ON COLUMN dataverse.pool_metrics.foreign_server IS 'the foreign server';
-COMMENT ON COLUMN dataverse.pool_metrics.application_user IS 'the application user, by its option name or client_id';
-COMMENT ON COLUMN dataverse.pool_metrics.throttled IS '1 if the user waits because the service throttled its requests';
-COMMENT ON COLUMN dataverse.pool_metrics.throttled_seconds_left IS
-  'how long the user will be throttled; 0 if it is not';
-COMMENT ON COLUMN dataverse.pool_metrics.in_flight IS 'requests that are being sent or have not been answered yet';
-COMMENT ON COLUMN dataverse.pool_metrics.effective_limit IS 'how many requests may be under way at once';
-COMMENT ON COLUMN dataverse.pool_metrics.maximum_parallelism IS 'the maximum of effective_limit';
-COMMENT ON COLUMN dataverse.pool_metrics.remaining_requests IS
-  'requests remaining in the budget, as last reported by the service; -1 if not reported';
-COMMENT ON COLUMN dataverse.pool_metrics.remaining_seconds IS
-  'execution time remaining in the budget, as last reported by the service; -1 if not reported';
-COMMENT ON COLUMN dataverse.pool_metrics.requests_total IS 'requests that were sent';
-COMMENT ON COLUMN dataverse.pool_metrics.rows_total IS 'rows that were written or read';
-COMMENT ON COLUMN dataverse.pool_metrics.bytes_sent_total IS 'bytes that were sent';
-COMMENT ON COLUMN dataverse.pool_metrics.bytes_received_total IS 'bytes that were received';
-COMMENT ON COLUMN dataverse.pool_metrics.failures_total IS 'requests that failed permanently';
-COMMENT ON COLUMN dataverse.pool_metrics.retries_total IS 'requests that were sent again';
-COMMENT ON COLUMN dataverse.pool_metrics.throttle_events_total IS 'how often the user was throttled';
-COMMENT ON COLUMN dataverse.pool_metrics.backoff_seconds_total IS 'how long the user was throttled, in total';
-COMMENT ON COLUMN dataverse.pool_metrics.waits_seconds_total IS 'the sum of the times that requests waited to be sent';
-
 COMMENT ON COLUMN dataverse.pool_summary.database IS 'the database that the foreign server is in';
 COMMENT ON COLUMN dataverse.pool_summary.server IS 'the foreign server';
 COMMENT ON COLUMN dataverse.pool_summary.users IS 'the number of its application users';
@@ -212,3 +189,7 @@ COMMENT ON COLUMN dataverse.pushes.opened_at IS 'when the push was begun';
 COMMENT ON COLUMN dataverse.pushes.staged_in IS 'the table with the rows of the query; null until it has run';
 COMMENT ON COLUMN dataverse.pushes.rows IS 'the number of these rows';
 COMMENT ON COLUMN dataverse.pushes.rows_done IS 'how many of these rows are done';
+
+COMMENT ON COLUMN dataverse.metrics.name IS 'what is measured; numbers whose names end in _total only grow, until they are reset';
+COMMENT ON COLUMN dataverse.metrics.labels IS 'what it is measured of: database, foreign_server, application_user, copy, and others';
+COMMENT ON COLUMN dataverse.metrics.value IS 'the number';

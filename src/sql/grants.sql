@@ -30,7 +30,7 @@ $$;
 GRANT USAGE ON SCHEMA dataverse, dataverse_private TO PUBLIC;
 
 -- The views show each caller only the rows that the caller may see.
-GRANT SELECT ON dataverse.pool, dataverse.pool_metrics, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress, dataverse.doubts
+GRANT SELECT ON dataverse.pool, dataverse.pool_summary, dataverse.throttle_history, dataverse.progress, dataverse.doubts, dataverse.metrics
   TO PUBLIC;
 
 GRANT SELECT, DELETE, UPDATE ("row") ON dataverse.rejects TO PUBLIC;

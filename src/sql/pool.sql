@@ -82,26 +82,6 @@ CREATE VIEW dataverse.pool_summary AS
 COMMENT ON VIEW dataverse.pool_summary IS
   'a row for each server: its number of application users and how often they were throttled';
 
--- For programs that make a metric of each column: numbers without nulls, and
--- labels whose names differ from those that such programs set themselves.
-CREATE VIEW dataverse.pool_metrics AS
-  SELECT u.database, u.server AS foreign_server, u.name AS application_user,
-         u.throttled::integer AS throttled,
-         greatest(coalesce(extract(epoch FROM u.throttled_until - now()), 0), 0)::double precision AS throttled_seconds_left,
-         u.in_flight, u.effective_limit, coalesce(u.maximum_parallelism, 0) AS maximum_parallelism,
-         coalesce(u.remaining_requests, -1) AS remaining_requests,
-         coalesce(extract(epoch FROM u.remaining_time), -1)::double precision AS remaining_seconds,
-         u.requests AS requests_total,
-         (SELECT coalesce(sum(e.value::bigint), 0)::bigint FROM jsonb_each_text(u.rows) AS e) AS rows_total,
-         u.bytes_sent AS bytes_sent_total, u.bytes_received AS bytes_received_total, u.failures AS failures_total,
-         (SELECT coalesce(sum(e.value::bigint), 0)::bigint FROM jsonb_each_text(u.retries) AS e) AS retries_total,
-         u.throttle_events AS throttle_events_total, extract(epoch FROM u.backoff)::double precision AS backoff_seconds_total,
-         extract(epoch FROM u.summed_waits)::double precision AS waits_seconds_total
-  FROM dataverse_private.pool_users() AS u;
-
-COMMENT ON VIEW dataverse.pool_metrics IS
-  'numbers of dataverse.pool for monitoring programs, a row for each application user; names of totals end in _total, and -1 means not known';
-
 CREATE FUNCTION dataverse_private.throttle_events(
   OUT at timestamptz,
   OUT database name,

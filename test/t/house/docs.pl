@@ -48,7 +48,7 @@ is(join(' ', sort $settings =~ /`(dataverse_fdw\.\w+)`/g),
 
 # ---- columns of the views and names of the functions
 
-for my $view (qw(pool pool_metrics pool_summary throttle_history progress doubts rejects runs sync_state conflicts pushes))
+for my $view (qw(pool pool_summary throttle_history progress doubts rejects runs sync_state conflicts pushes metrics))
 {
 	my @columns = split /\n/, $node->safe_psql('postgres',
 		"SELECT attname FROM pg_attribute WHERE attrelid = 'dataverse.$view'::regclass AND attnum > 0");

@@ -123,8 +123,12 @@ for my $role (qw(mallory alice postgres))
 {
 	my %said = map { split / /, $_, 2 } split /\n/, (as($role, "SELECT * FROM mallory.try_as_mallory($calls)"))[0];
 	is(scalar keys %said, scalar @calls, "mallory's function, called by $role, tries all of them");
-	is_deeply({ map { ($_, $said{$_}) } grep { $said{$_} ne 'must be owner of table alice.contact' } keys %said }, { copy_is_tracked => 'done' }, '… which refuse, except for one');
+	is_deeply({ map { ($_, $said{$_}) } grep { $said{$_} ne 'must be owner of table alice.contact' } keys %said }, { copy_is_tracked => 'done', run_metrics => 'done' }, '… which refuse, except for two');
 }
+as('mallory', q{CREATE FUNCTION mallory.numbers() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS
+	$$ SELECT count(*) FROM dataverse_private.run_metrics('alice'::regrole) $$});
+is((as('alice', 'SELECT mallory.numbers()'))[0], '0', 'one of which has no numbers of copies of others');
+cmp_ok((as('alice', q{SELECT count(*) FROM dataverse.metrics WHERE labels ? 'copy'}))[0], '>', 3, '… but of those of its caller');
 is($all_state->(), $before, 'and change nothing');
 as('mallory', qq{CREATE OR REPLACE FUNCTION mallory.rob() RETURNS void LANGUAGE plpgsql AS \$\$
 	BEGIN INSERT INTO mallory.loot SELECT said FROM mallory.try($calls); END \$\$});
