@@ -25,9 +25,6 @@
 
 #define SWEEP_INTERVAL	DV_SECOND
 
-/* How many short requests may be under way beyond the limit. */
-#define SHORT_BEYOND	2
-
 /* This backend's leases that wait for a slot. */
 static dlist_head waiting = DLIST_STATIC_INIT(waiting);
 
@@ -100,29 +97,13 @@ typedef struct dv_try
 	dv_lease   *lease;
 	dv_kind		kind;
 	int64		now;
+	uint64		tried;			/* ticket of the lease's previous try */
 	bool		is_short;		/* the session has nothing else under way or waiting */
 	bool		goes_beyond;	/* the limits, because it is short */
 	int			n;
 	dv_candidate candidates[DV_POOL_USERS_MAX];
 	int			user[DV_POOL_USERS_MAX];	/* in the pool, of each candidate */
 } dv_try;
-
-/* Returns true if a session has several requests of the user under way, or waiting. */
-static bool
-is_loaded(dv_shared *shared, int entry)
-{
-	const dv_shared_lease *leases = dv_shared_leases(shared, entry);
-	dv_shared_backend *row;
-	int			i;
-
-	for (i = 0; i < DV_USER_LEASES; i++)
-		if (leases[i].ticket != 0 && dv_shared_backend_at(shared, leases[i].backend)->leases > 1)
-			return true;
-	for (row = dv_wait_first(shared); row != NULL; row = dv_wait_next(shared, row))
-		if (row->waiting > 1 && dv_set_has(dv_shared_wants(row), entry))
-			return true;
-	return false;
-}
 
 /*
  * The rate limits the requests of a user for all servers.  The server's own
@@ -148,12 +129,12 @@ limit_of(const dv_try *t, int user)
 						  &binding);
 	if (dv_throttle_probing(&entry->throttle))
 		limit = Min(limit, 1);
-	else if (t->goes_beyond && is_loaded(pool->shared, pool->places[user].entry))
+	else if (t->goes_beyond && dv_wait_has_loads(pool->shared, pool->places[user].entry))
 	{
-		limit = Min(limit + SHORT_BEYOND, DV_HARD_CEILING);
-		beyond = SHORT_BEYOND;
+		limit = Min(limit + DV_SHORT_BEYOND, DV_HARD_CEILING);
+		beyond = DV_SHORT_BEYOND;
 		if (pool->policy.max_parallel == 0)
-			maximum = Min(maximum + SHORT_BEYOND, DV_HARD_CEILING);
+			maximum = Min(maximum + DV_SHORT_BEYOND, DV_HARD_CEILING);
 	}
 	if (heeds_useful_limit(&pool->policy))
 		limit = Min(limit, entry->in_flight + beyond +
@@ -183,20 +164,17 @@ candidate_of(const dv_try *t, int user)
 	return c;
 }
 
-/* Returns how many more requests the user could have under way, of any kind and server. */
+/* Returns how many more requests the rate of the user admits, of any kind and server. */
 static int
-room_of(const dv_pool_policy *policy, dv_shared *shared, int user, int64 now)
+room_of(const dv_pool_policy *policy, const dv_shared_user *user, int64 now)
 {
-	const dv_shared_user *entry = &dv_shared_users(shared)[user];
 	dv_binding	binding;
 	int			limit = 0;
 	int			kind;
 
 	for (kind = 0; kind < DV_KINDS; kind++)
-		limit = Max(limit, dv_rate_peek(&entry->rate, &policy->rate, (dv_kind) kind, now, &binding));
-	if (heeds_useful_limit(policy))
-		limit = Min(limit, entry->in_flight + dv_environment_room(shared, user, now));
-	return limit - entry->in_flight;
+		limit = Max(limit, dv_rate_peek(&user->rate, &policy->rate, (dv_kind) kind, now, &binding));
+	return limit - user->in_flight;
 }
 
 static int
@@ -237,7 +215,7 @@ shared_room(const dv_try *t)
 	int			entry = sharing_entry(t);
 
 	return entry >= 0 ? dv_environment_room(t->pool->shared, entry, t->now) :
-		INT_MAX - SHORT_BEYOND;
+		INT_MAX - DV_SHORT_BEYOND;
 }
 
 /* Leaves slots to other backends with a better claim. */
@@ -252,7 +230,7 @@ contest(dv_try *t)
 	if (t->is_short && claim.waiting_since == 0)
 		claim.waiting_since = t->now - DV_SHORT_AHEAD;
 	contest = dv_contest_begin(&claim, t->candidates, t->n, t->now);
-	contest.room = shared_room(t) + (t->goes_beyond ? SHORT_BEYOND : 0);
+	contest.room = shared_room(t) + (t->goes_beyond ? DV_SHORT_BEYOND : 0);
 	for (row = dv_wait_first(shared); row != NULL; row = dv_wait_next(shared, row))
 	{
 		/* what is beyond the limits is for short requests alone */
@@ -264,18 +242,17 @@ contest(dv_try *t)
 	}
 }
 
-/* Returns what stops other calls for this user, after this one has taken what it can. */
+/* Returns what stops other calls for this user. */
 static int
-obstacles_to(const dv_try *t, int candidate, int taken)
+obstacles_to(const dv_try *t, int candidate)
 {
-	const dv_candidate *c = &t->candidates[candidate];
-	int			obstacles = 0;
+	dv_shared  *shared = t->pool->shared;
+	int			entry = entry_of(t, candidate);
+	int			obstacles = dv_wait_obstacles(shared, entry, t->now);
 
-	if (t->now < c->throttled_until)
-		obstacles |= DV_OBSTACLE_THROTTLE;
-	if (t->now < c->not_before)
+	if (t->now < t->candidates[candidate].not_before)
 		obstacles |= DV_OBSTACLE_BUDGET;
-	if (room_of(&t->pool->policy, t->pool->shared, entry_of(t, candidate), t->now) <= taken)
+	if (room_of(&t->pool->policy, &dv_shared_users(shared)[entry], t->now) <= 0)
 		obstacles |= DV_OBSTACLE_RATE;
 	return obstacles;
 }
@@ -283,34 +260,34 @@ obstacles_to(const dv_try *t, int candidate, int taken)
 /*
  * Wakes others for what this call could not use, because of its kind, its server,
  * or its options: a user that has changed since it last tried, or whose slots it
- * leaves to others.
+ * leaves to others.  The call has taken what it can.
  */
 static void
-pass_on(const dv_try *t, const dv_choice *choice)
+pass_on(const dv_try *t)
 {
 	int			i;
 
 	for (i = 0; i < t->n; i++)
 	{
-		const dv_candidate *c = &t->candidates[i];
-		const dv_shared_user *user = user_at(t->pool, t->user[i]);
-		int			taken = choice->kind == DV_CHOICE_USER && choice->user == i;
 		int			entry = entry_of(t, i);
+		int			reserved = t->candidates[i].reserved;
 
-		if (c->reserved > 0)
-			dv_wait_wake(t->pool->shared, entry, c->reserved, 0, t->mine, t->now);
-		else if (t->lease->tried < user->changed && user->in_flight + taken < user->rate.max + SHORT_BEYOND)
-			dv_wait_wake(t->pool->shared, entry, 1, obstacles_to(t, i, taken), t->mine, t->now);
+		if (reserved > 0)
+			dv_wait_wake(t->pool->shared, entry, reserved, 0, t->mine, t->now);
+		else if (t->tried < user_at(t->pool, t->user[i])->changed)
+			dv_wait_wake(t->pool->shared, entry, 1, obstacles_to(t, i), t->mine, t->now);
 	}
 }
 
-/* Returns what calls of the pool do not heed. */
+/* Returns what calls of the pool do not heed; the maximum, only if they are short. */
 static int
 heedless_of(const dv_pool_policy *policy)
 {
 	return (policy->throttle_tracking ? 0 : DV_OBSTACLE_THROTTLE) |
 		(policy->budget_pacing ? 0 : DV_OBSTACLE_BUDGET) |
-		(heeds_useful_limit(policy) ? 0 : DV_OBSTACLE_RATE);
+		(policy->max_parallel > 0 ? 0 : DV_OBSTACLE_MAXIMUM) |
+		(policy->rate.adaptive ? 0 : DV_OBSTACLE_RATE) |
+		(heeds_useful_limit(policy) ? 0 : DV_OBSTACLE_LATENCY);
 }
 
 void
@@ -389,6 +366,7 @@ enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 		mine->waiting_since = t->now;
 	change_wanted(t->lease, t->pool, mine, allowed);
 	mine->heedless |= heedless_of(&t->pool->policy);
+	mine->heedful |= ~heedless_of(&t->pool->policy);
 	t->lease->next_try = choice->until;
 	/* it wants to be woken if others do not take the slots that it leaves to them */
 	for (i = 0; i < t->n; i++)
@@ -421,7 +399,7 @@ delist(dv_lease *lease, dv_shared_backend *mine, int64 now)
 	/* for its other calls, it goes to the end of the queue */
 	mine->waiting_since = mine->waiting > 0 ? now : 0;
 	if (mine->waiting == 0)
-		mine->heedless = 0;
+		mine->heedless = mine->heedful = 0;
 }
 
 /* Counts the lease, unless its user is gone or there is no free record. */
@@ -475,7 +453,7 @@ take(const dv_try *t, int chosen)
 	lease->user = chosen;
 	lease->place = t->pool->places[chosen];
 	lease->kind = t->kind;
-	lease->beside_loads = t->is_short && is_loaded(t->pool->shared, lease->place.entry);
+	lease->beside_loads = t->is_short && dv_wait_has_loads(t->pool->shared, lease->place.entry);
 	lease->last_ticket = user->last_used;
 	lease->ticket = ++t->pool->shared->ticket;
 	user->last_used = lease->ticket;
@@ -641,13 +619,13 @@ dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease)
 	lock_pool(pool);
 	t.mine = dv_place_my_row(pool->shared);
 	t.now = dv_now();
+	t.tried = lease->tried;
 	choice = try_acquire(&t, allowed);
 	if (choice.kind == DV_CHOICE_BUSY && free_slots(&t, &until) > 0)
 		choice = try_acquire(&t, allowed);
 	if (choice.kind == DV_CHOICE_BUSY && until != 0 &&
 		(choice.until == 0 || until < choice.until))
 		choice.until = until;
-	pass_on(&t, &choice);
 	if (choice.user >= 0)
 		choice.user = t.user[choice.user];
 	watch_timeout(&t, &choice);
@@ -655,6 +633,7 @@ dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease)
 		take(&t, choice.user);
 	else
 		enlist(&t, allowed, &choice);
+	pass_on(&t);
 	LWLockRelease(&pool->shared->lock);
 	return choice;
 }
@@ -693,6 +672,7 @@ give_back(dv_lease *lease, int64 now)
 	dv_place   *place = &pool->places[lease->user];
 	dv_shared_user *user = dv_place_user(&lease->place);
 	dv_shared_lease *record = record_of(lease);
+	int			room;
 
 	lease->pool = NULL;
 	if (record != NULL)
@@ -702,8 +682,10 @@ give_back(dv_lease *lease, int64 now)
 	/* a turn that was not used is not lost */
 	if (!lease->sent && user->last_used == lease->ticket)
 		user->last_used = lease->last_ticket;
-	dv_wait_changed(shared, lease->place.entry, Max(room_of(&pool->policy, shared, lease->place.entry, now), 1),
-					now);
+	room = room_of(&pool->policy, user, now);
+	if (heeds_useful_limit(&pool->policy))
+		room = Min(room, dv_environment_room(shared, lease->place.entry, now));
+	dv_wait_freed(shared, lease->place.entry, Max(room, 1), now);
 	/* the claim has been proved meanwhile */
 	if (place->shared == shared && place->entry != lease->place.entry &&
 		dv_place_user(place) != NULL)

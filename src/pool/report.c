@@ -80,7 +80,7 @@ note_throttle(const reporting *r, const dv_throttle_report *throttle)
 	note_event(r, throttle->cause, retry_after, fallback);
 	/* all calls that wait for a slot of this user now wait for the throttle to end */
 	if (!was_throttled)
-		dv_wait_changed(r->shared, r->entry, INT_MAX, r->now);
+		dv_wait_changed(r->shared, r->entry, r->now);
 	return opened;
 }
 

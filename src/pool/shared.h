@@ -19,7 +19,7 @@
  *											by whoever lends on or sweeps
  *	 backends[i].uses, wants, waiting,
  *	 waiting_since, tried, next_try,
- *	 heedless								lock exclusive; written by the owner, and
+ *	 heedless, heedful						lock exclusive; written by the owner, and
  *											by whoever makes an entry give way
  *	 first_waiter, backends[i].next_waiter,
  *	 previous_waiter						lock exclusive; written by a backend that begins
@@ -154,12 +154,17 @@ typedef enum dv_presence
 	DV_WATCHING					/* in the extension while an Append waits, else elsewhere */
 } dv_presence;
 
-/* What can stop a call while slots are free; options make calls ignore each of them. */
+/*
+ * What can stop a call.  Each of them stops only calls that heed it: options make calls ignore
+ * some, and short requests go beyond the others (wait.c).
+ */
 typedef enum dv_obstacle
 {
 	DV_OBSTACLE_THROTTLE = 1,
 	DV_OBSTACLE_BUDGET = 2,
-	DV_OBSTACLE_RATE = 4
+	DV_OBSTACLE_MAXIMUM = 4,	/* the DOP hint, or max_parallel */
+	DV_OBSTACLE_RATE = 8,		/* the adaptive rate */
+	DV_OBSTACLE_LATENCY = 16	/* the useful limit */
 } dv_obstacle;
 
 typedef struct dv_shared_backend
@@ -173,7 +178,8 @@ typedef struct dv_shared_backend
 	uint64		woken_for;		/* ticket of the change for which it was woken */
 	uint64		tried;			/* ticket of the oldest of its calls' last tries */
 	int64		next_try;		/* when one of them tries by itself; 0: never */
-	int			heedless;		/* dv_obstacle: those that do not stop some of its calls */
+	int			heedless;		/* dv_obstacle: those that do not stop some of its calls, */
+	int			heedful;		/* and those that stop some of them */
 	int			next_waiter;	/* in the list of those that wait: index of a row plus 1, or 0 */
 	int			previous_waiter;
 	volatile int presence;		/* dv_presence */

@@ -410,7 +410,7 @@ reset_pool(dv_shared *shared, const dv_shared_view *view, int64 now)
 	dv_rate_reset(&user->rate, &view->policy.rate, now);
 	dv_budget_init(&user->budget, now);
 	memset(&user->latency, 0, sizeof(user->latency));
-	dv_wait_changed(shared, view->user, INT_MAX, now);
+	dv_wait_changed(shared, view->user, now);
 }
 
 static void

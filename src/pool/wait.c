@@ -6,11 +6,11 @@
  * Waking.  A backend that finds no slot notes in its row which users it could use,
  * and the ticket at which it tried.  A backend that changes something about a user
  * (gives a slot back, lifts its limit, ends its throttle) gives it a new ticket and
- * wakes the neediest waiters that want it and have not tried since, one for each
- * slot: those that have been woken before and have not tried yet count.  A waiter
- * that cannot use what it was woken for, or not all of it, wakes the next one.  No
- * waiter is woken twice for the same change, so this comes to an end, and no waiter
- * that could send sleeps on.
+ * wakes the neediest waiters that want it, have not tried since, and are not stopped
+ * by anything else (dv_obstacle), one for each slot: those that have been woken
+ * before and have not tried yet count.  A waiter that cannot use what it was woken
+ * for, or not all of it, wakes the next one.  No waiter is woken twice for the same
+ * change, so this comes to an end, and no waiter that could send sleeps on.
  *
  * Presence.  A backend that has an open cursor, whose client sends no more rows, or
  * that waits for a lock, may have calls under way or waiting, but does not notice
@@ -47,6 +47,7 @@
 #include "utils/wait_event.h"
 
 #include "compat.h"
+#include "pool/environment.h"
 #include "pool/wait.h"
 
 /* A backend that comes back sooner does not count as absent. */
@@ -91,14 +92,6 @@ dv_wait_claim(const dv_shared_backend *row, int64 now)
 	if (dv_wait_is_short(row))
 		claim.waiting_since -= DV_SHORT_AHEAD;
 	return claim;
-}
-
-/* Returns the obstacles that do not stop all calls of the backend. */
-static int
-heedless_of(const dv_shared_backend *row)
-{
-	return row->heedless |
-		(dv_wait_is_short(row) ? DV_OBSTACLE_BUDGET | DV_OBSTACLE_RATE : 0);
 }
 
 /*
@@ -169,6 +162,69 @@ dv_wait_may_use(dv_shared *s, dv_shared_backend *row, int user, int64 now)
 }
 
 /*
+ * Obstacles.
+ */
+
+int
+dv_wait_obstacles(dv_shared *s, int user, int64 now)
+{
+	const dv_shared_user *entry = &dv_shared_users(s)[user];
+
+	return (now < entry->throttle.until ? DV_OBSTACLE_THROTTLE : 0) |
+		(entry->in_flight >= entry->rate.max ? DV_OBSTACLE_MAXIMUM : 0) |
+		(entry->in_flight >= entry->rate.current ? DV_OBSTACLE_RATE : 0) |
+		(dv_environment_room(s, user, now) <= 0 ? DV_OBSTACLE_LATENCY : 0);
+}
+
+bool
+dv_wait_has_loads(dv_shared *s, int user)
+{
+	const dv_shared_lease *leases = dv_shared_leases(s, user);
+	dv_shared_backend *row;
+	int			i;
+
+	for (i = 0; i < DV_USER_LEASES; i++)
+		if (leases[i].ticket != 0 && dv_shared_backend_at(s, leases[i].backend)->leases > 1)
+			return true;
+	for (row = dv_wait_first(s); row != NULL; row = dv_wait_next(s, row))
+		if (row->waiting > 1 && waits_for(row, user))
+			return true;
+	return false;
+}
+
+/* Returns the obstacles that do not stop a short request now (limit_of and candidate_of in pool.c). */
+static int
+passable(dv_shared *s, int user, int64 now)
+{
+	const dv_shared_user *entry = &dv_shared_users(s)[user];
+	int			in_flight = entry->in_flight - DV_SHORT_BEYOND;
+	int			passable = 0;
+
+	if (dv_budget_keeps(&entry->budget, entry->in_flight, now))
+		passable |= DV_OBSTACLE_BUDGET;
+	if (!dv_wait_has_loads(s, user))
+		return passable;
+	if (in_flight < entry->rate.max)
+		passable |= DV_OBSTACLE_MAXIMUM;
+	if (in_flight < entry->rate.current)
+		passable |= DV_OBSTACLE_RATE;
+	if (dv_environment_room(s, user, now) + DV_SHORT_BEYOND > 0)
+		passable |= DV_OBSTACLE_LATENCY;
+	return passable;
+}
+
+/* Returns the obstacles that do not stop all calls of the backend. */
+static int
+heedless_of(const dv_shared_backend *row, int passable)
+{
+	int			heedless = row->heedless & ~DV_OBSTACLE_MAXIMUM;
+
+	if (dv_wait_is_short(row))
+		heedless |= passable & (row->heedless | ~DV_OBSTACLE_MAXIMUM);
+	return heedless;
+}
+
+/*
  * Returns the number of backends that have been woken and will look for slots of this user.  A
  * backend that only watches may not come, so it does not count.
  */
@@ -185,7 +241,8 @@ count_woken(dv_shared *s, int user, const dv_shared_backend *mine, int64 now)
 }
 
 static dv_shared_backend *
-neediest_waiter(dv_shared *s, int user, int obstacles, const dv_shared_backend *mine, int64 now)
+neediest_waiter(dv_shared *s, int user, int obstacles, int passable, const dv_shared_backend *mine,
+				int64 now)
 {
 	uint64		changed = dv_shared_users(s)[user].changed;
 	dv_shared_backend *best = NULL;
@@ -197,7 +254,7 @@ neediest_waiter(dv_shared *s, int user, int obstacles, const dv_shared_backend *
 		dv_claim	claim;
 
 		if (row == mine || !waits_for(row, user) || row->woken_at != 0 || row->tried >= changed ||
-			(obstacles & ~heedless_of(row)) != 0 || !is_there(row) || is_overdue(row, now))
+			(obstacles & ~heedless_of(row, passable)) != 0 || !is_there(row) || is_overdue(row, now))
 			continue;
 		claim = dv_wait_claim(row, now);
 		if (best == NULL || dv_needier(&claim, &best_claim))
@@ -212,10 +269,16 @@ neediest_waiter(dv_shared *s, int user, int obstacles, const dv_shared_backend *
 void
 dv_wait_wake(dv_shared *s, int user, int n, int obstacles, const dv_shared_backend *mine, int64 now)
 {
+	int			beyond = 0;
+
+	if (dv_wait_first(s) == NULL)
+		return;
+	if (obstacles != 0)
+		beyond = passable(s, user, now);
 	n -= count_woken(s, user, mine, now);
 	while (n > 0)
 	{
-		dv_shared_backend *row = neediest_waiter(s, user, obstacles, mine, now);
+		dv_shared_backend *row = neediest_waiter(s, user, obstacles, beyond, mine, now);
 
 		if (row == NULL)
 			return;
@@ -234,25 +297,52 @@ dv_wait_wake(dv_shared *s, int user, int n, int obstacles, const dv_shared_backe
 }
 
 static void
-change(dv_shared *s, int user, int n, int64 now)
+change(dv_shared *s, int user, int n, int obstacles, int64 now)
 {
 	dv_shared_users(s)[user].changed = ++s->ticket;
-	dv_wait_wake(s, user, n, 0, NULL, now);
+	dv_wait_wake(s, user, n, obstacles, NULL, now);
 }
 
-/* What a user leaves of its environment's useful limit, another one may use. */
-void
-dv_wait_changed(dv_shared *s, int user, int n, int64 now)
+/* Returns true if a call that heeds the useful limit waits for this user. */
+static bool
+is_limited(dv_shared *s, int user)
+{
+	dv_shared_backend *row;
+
+	for (row = dv_wait_first(s); row != NULL; row = dv_wait_next(s, row))
+		if ((row->heedful & DV_OBSTACLE_LATENCY) != 0 && waits_for(row, user))
+			return true;
+	return false;
+}
+
+/* Wakes those that the useful limit may have kept from using other users of the environment. */
+static void
+change_others(dv_shared *s, int user, int64 now)
 {
 	const dv_shared_user *users = dv_shared_users(s);
 	int			i;
 
-	change(s, user, n, now);
-	if (users[user].environment == 0 || dv_wait_first(s) == NULL)
+	if (users[user].environment == 0 || dv_wait_first(s) == NULL ||
+		dv_environment_room(s, user, now) <= 0)
 		return;
 	for (i = 0; i < s->nusers; i++)
-		if (i != user && users[i].used && users[i].environment == users[user].environment)
-			change(s, i, 1, now);
+		if (i != user && users[i].used && users[i].environment == users[user].environment &&
+			is_limited(s, i))
+			change(s, i, 1, dv_wait_obstacles(s, i, now), now);
+}
+
+void
+dv_wait_freed(dv_shared *s, int user, int n, int64 now)
+{
+	change(s, user, n, dv_wait_obstacles(s, user, now), now);
+	change_others(s, user, now);
+}
+
+void
+dv_wait_changed(dv_shared *s, int user, int64 now)
+{
+	change(s, user, INT_MAX, 0, now);
+	change_others(s, user, now);
 }
 
 void

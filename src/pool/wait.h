@@ -16,6 +16,9 @@
  */
 #define DV_SHORT_AHEAD (3 * DV_SECOND)
 
+/* How many short requests may be under way beyond the limits, if there are loads. */
+#define DV_SHORT_BEYOND	2
+
 /* The caller of all of these functions holds the lock. */
 
 /* Adds a backend to those that wait, and removes it if it is among them. */
@@ -36,11 +39,23 @@ extern dv_shared_backend *dv_wait_next(dv_shared *shared, const dv_shared_backen
 extern void dv_wait_wake(dv_shared *shared, int user, int n, int obstacles,
 						 const dv_shared_backend *mine, int64 now);
 
-/* Called when something has changed about the user: calls that failed before may succeed now. */
-extern void dv_wait_changed(dv_shared *shared, int user, int n, int64 now);
+/*
+ * Called when n slots of the user have become free.  What it leaves of its environment's useful
+ * limit, another user may use.
+ */
+extern void dv_wait_freed(dv_shared *shared, int user, int n, int64 now);
 
-/* Called when the user's entry is given up: calls that waited for it try again. */
+/* Called when something else has changed about the user: all calls that wait for it try again. */
+extern void dv_wait_changed(dv_shared *shared, int user, int64 now);
+
+/* Called when the user's place has moved, or is given up: calls that wait for it look for it again. */
 extern void dv_wait_forget(dv_shared *shared, int user);
+
+/* Returns the obstacles that are seen without the policy of a server: all but the budget. */
+extern int	dv_wait_obstacles(dv_shared *shared, int user, int64 now);
+
+/* Returns true if a session has several requests of the user under way, or waiting. */
+extern bool dv_wait_has_loads(dv_shared *shared, int user);
 
 /* Returns true if a backend that waits has a single call, and nothing under way. */
 extern bool dv_wait_is_short(const dv_shared_backend *row);

@@ -18,7 +18,7 @@ use Dvsim;
 
 plan skip_all => 'needs /proc, which counts how often a process has slept' unless -r "/proc/$$/status";
 
-use constant BATCHES => 30;		# of each session
+use constant BATCHES => 20;		# of each session
 
 my $dvsim = Dvsim->start('--latency', 'create=30ms', map { ('--app-user', "app$_:secret") } 1 .. 2);
 my $node = new_node('waiters', preload => 1);
@@ -31,15 +31,24 @@ sub sleeps
 	return slurp_file('/proc/' . $session->pid . '/status') =~ /^voluntary_ctxt_switches:\s*(\d+)/m ? $1 : die;
 }
 
-# Loads a table in so many sessions at once; returns how often they slept for each batch.
+# Loads these tables in a session each; returns how often they slept for each batch.  With "single",
+# a session sends one batch after the other.
 sub load
 {
-	my ($crm, $n) = @_;
-	my @sessions = map { Session->new($node) } 1 .. $n;
+	my %option = ref $_[-1] ? %{ pop @_ } : ();
+	my @tables = @_;
+	my @sessions = map { Session->new($node) } @tables;
 	my $insert = sub {
 		my ($batches) = @_;
 
-		$_->start("INSERT INTO $crm (name) SELECT 'row ' || i FROM (SELECT generate_series(1, 5 * $batches) AS i) AS s") for @sessions;
+		for my $i (0 .. $#sessions)
+		{
+			my $rows = "INSERT INTO $tables[$i] (name) SELECT 'row ' || i FROM (SELECT generate_series(1, 5 * ";
+
+			$sessions[$i]->start($option{single}
+				? "DO \$\$ BEGIN FOR n IN 1 .. $batches LOOP ${rows}1) AS i) AS s; END LOOP; END \$\$"
+				: "${rows}$batches) AS i) AS s");
+		}
 		my @failed = grep { defined $_->{sqlstate} } map { $_->finish } @sessions;
 		die $failed[0]{message} if @failed;
 	};
@@ -48,38 +57,51 @@ sub load
 	$insert->(1);
 	my $before = sum(map { sleeps($_) } @sessions);
 	$insert->(BATCHES);
-	my $sleeps = (sum(map { sleeps($_) } @sessions) - $before) / ($n * BATCHES);
+	my $sleeps = (sum(map { sleeps($_) } @sessions) - $before) / (@tables * BATCHES);
 	$_->close for @sessions;
-	is(in_flight($watcher), 0, "$n sessions: nothing is left in flight");
+	is(in_flight($watcher), 0, @tables . ' sessions: nothing is left in flight');
 	return $sleeps;
 }
 
 sub server
 {
-	my ($crm, %mapping) = @_;
+	my ($crm, $options, %mapping) = @_;
 
 	create_server($node, $crm,
-		{ url => $dvsim->base, budget_pacing => 'off', max_parallel => 2, initial_parallelism_factor => 1, batch_size => 5 },
+		{ url => $dvsim->base, budget_pacing => 'off', max_parallel => 2, initial_parallelism_factor => 1, batch_size => 5, %$options },
 		\%mapping);
 	$watcher->query("CREATE FOREIGN TABLE $crm (accountid uuid, name text) SERVER $crm"
 		  . " OPTIONS (\"table\" 'account', entity_set 'accounts', primary_id 'accountid')");
 	return;
 }
 
-server('one', client_id => 'app1', client_secret => 'secret');
-server('two', client_id => 'app1', client_secret => 'secret', client_id_2 => 'app2', client_secret_2 => 'secret');
-
 # A batch takes a wake-up for its slot and one for its answer.  The sleeps for a lock or for the
 # socket of a client are few beside that.
-for my $crm ('one', 'two')
+sub few_sleeps
 {
+	my ($what, @loads) = @_;
+	my $sleeps = load(@loads);
+
+	cmp_ok($sleeps, '<', 5, sprintf '%s sleep %.1f times for each batch', $what, $sleeps);
+	return;
+}
+
+for my $useful ('on', 'off')
+{
+	my @servers = map { "${_}_$useful" } 'one', 'two', 'other';
+
+	server($servers[0], { useful_limit => $useful }, client_id => 'app1', client_secret => 'secret');
+	server($servers[1], { useful_limit => $useful }, client_id => 'app1', client_secret => 'secret', client_id_2 => 'app2', client_secret_2 => 'secret');
+	server($servers[2], { useful_limit => $useful }, client_id => 'app2', client_secret => 'secret');
 	for my $n (4, 16)
 	{
-		my $sleeps = load($crm, $n);
-
-		cmp_ok($sleeps, '<', 6, sprintf '%d sessions that share the users of "%s" sleep %.1f times for each batch', $n, $crm, $sleeps);
+		few_sleeps("useful_limit $useful: $n sessions that share $_", ($_) x $n) for @servers[ 0, 1 ];
 	}
+	few_sleeps("useful_limit $useful: two times 8 sessions with a user for each 8", (@servers[ 0, 2 ]) x 8);
 }
+
+# Sessions that have a single request each: all of them are short, and there is no load to pass.
+few_sleeps('16 sessions with one request at a time', ('one_off') x 16, { single => 1 });
 
 $watcher->close;
 $node->stop;
