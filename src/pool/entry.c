@@ -303,9 +303,12 @@ displaceable_user(dv_shared *shared, int share)
 	return best;
 }
 
-/* Sessions that use the entry lose its slots; those that wait for one are woken. */
+/*
+ * Sessions that use the entry lose its slots; those that wait for one are woken, and so are those
+ * that wait for other users of the environment.
+ */
 static bool
-displace_user(dv_shared *shared, int share)
+displace_user(dv_shared *shared, int share, int64 now)
 {
 	int			user = displaceable_user(shared, share);
 	dv_shared_lease *leases;
@@ -319,6 +322,7 @@ displace_user(dv_shared *shared, int share)
 		if (leases[i].ticket != 0)
 			dv_shared_free_lease(shared, user, &leases[i]);
 	dv_wait_forget(shared, user);
+	dv_wait_freed(shared, user, 1, now);
 	for (i = 0; i < shared->nviews; i++)
 		for (k = 0; k < shared->nbackends && dv_shared_views(shared)[i].user == user; k++)
 			dv_set_put(dv_shared_uses(shared, dv_shared_backend_at(shared, k)), i, false);
@@ -422,7 +426,7 @@ make_room(dv_shared *shared, const dv_pool_spec *spec, int users, int views, int
 	}
 	while (count_users(shared) + users > shared->nusers)
 		if (!reclaim_user(shared, NULL, in_use, now) &&
-			!displace_user(shared, count_account(shared, MyDatabaseId, spec->roleid) + users))
+			!displace_user(shared, count_account(shared, MyDatabaseId, spec->roleid) + users, now))
 			return false;
 	while (count_views(shared) + views > shared->nviews)
 		if (!reclaim_view(shared, spec->serverid, in_use))
@@ -617,7 +621,7 @@ move_counters(dv_shared_user *user, dv_shared_user *claim)
 }
 
 int
-dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key)
+dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key, int64 now)
 {
 	dv_shared_user *claim = &dv_shared_users(shared)[entry];
 	int			known = find_key(shared, key->user);
@@ -628,6 +632,8 @@ dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key)
 		memcpy(claim->key, key->user, DV_KEY_LEN);
 		claim->proven = true;
 		dv_environment_join(shared, entry, key->environment);
+		/* its useful limit may be higher than that of a claim */
+		dv_wait_freed(shared, entry, 1, now);
 		known = entry;
 	}
 	user = &dv_shared_users(shared)[known];
@@ -636,6 +642,8 @@ dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key)
 	{
 		move_counters(user, claim);
 		shared->moves = ++shared->ticket;
+		/* those that wait for a slot of the claim may find one of the user */
+		dv_wait_forget(shared, entry);
 	}
 	return known;
 }

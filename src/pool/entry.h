@@ -42,7 +42,7 @@ extern int	dv_entry_find(dv_shared *shared, const dv_entry_key *key);
  * belongs to.  Returns the entry of the user: the same one, unless the user
  * already had one, which then takes over the counters.  Caller holds the lock.
  */
-extern int	dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key);
+extern int	dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key, int64 now);
 
 /*
  * Returns the server's view of the user with this number, marked as in use by

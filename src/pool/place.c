@@ -244,7 +244,7 @@ dv_pool_prove(dv_pool *pool, int user)
 	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
 	if (dv_place_user(place) != NULL)
 	{
-		int			entry = dv_entry_prove(pool->shared, place->entry, &pool->keys[user]);
+		int			entry = dv_entry_prove(pool->shared, place->entry, &pool->keys[user], dv_now());
 
 		if (entry != place->entry)
 			(void) move(pool, user, entry);

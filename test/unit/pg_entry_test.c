@@ -40,6 +40,7 @@ static dv_shared_view views[VIEWS];
 static dv_history history[HISTORY];
 static dv_shared_lease leases[USERS][DV_USER_LEASES];
 static int	forgotten;
+static int	freed;
 static union
 {
 	dv_shared_backend row;
@@ -118,6 +119,17 @@ dv_wait_forget(dv_shared *s, int user)
 	forgotten = user;
 }
 
+void
+dv_wait_freed(dv_shared *s, int user, int n, int64 now)
+{
+	(void) s;
+	(void) n;
+	(void) now;
+	/* its environment must still be known */
+	assert_true(users[user].used);
+	freed = user;
+}
+
 /* Other functions that the module needs; the tests do not compute hashes. */
 
 pg_cryptohash_ctx *
@@ -185,7 +197,7 @@ begin(void **state)
 	memset(history, 0, sizeof(history));
 	memset(backends, 0, sizeof(backends));
 	memset(leases, 0, sizeof(leases));
-	forgotten = -1;
+	forgotten = freed = -1;
 	shared.nusers = USERS;
 	shared.nviews = VIEWS;
 	shared.nbackends = BACKENDS;
@@ -438,14 +450,18 @@ claims_are_their_own_until_they_are_proved(void **state)
 	(void) state;
 	assert_int_not_equal(a, b);
 	assert_int_equal(open_claim(1, 13, &good), a);
-	assert_int_equal(dv_entry_prove(&shared, a, &good), a);
+	assert_int_equal(dv_entry_prove(&shared, a, &good, START), a);
 	assert_true(users[a].proven);
+	assert_int_equal(forgotten, -1);
+	assert_int_equal(freed, a);
 	assert_int_equal(open_claim(0, 11, &good), a);
 	assert_int_equal(open_claim(1, 12, &other), b);
 	assert_int_not_equal(open_claim(1, 13, &made_up), a);
 	users[b].failures = 3;
 	moves = shared.moves;
-	assert_int_equal(dv_entry_prove(&shared, b, &other), a);
+	assert_int_equal(dv_entry_prove(&shared, b, &other, START), a);
+	/* who waits for the claim looks for the user */
+	assert_int_equal(forgotten, b);
 	assert_int_not_equal(shared.moves, moves);
 	assert_int_equal(users[a].failures, 3);
 	assert_int_equal(dv_entry_find(&shared, &other), a);
@@ -467,7 +483,7 @@ some_claims_are_remembered(void **state)
 	{
 		dv_entry_key key = claim_of('a', (char) i);
 		int			entry = open_claim(1, 11, &key);
-		int			user = dv_entry_prove(&shared, entry, &key);
+		int			user = dv_entry_prove(&shared, entry, &key, START);
 
 		end_session(1);
 		dv_entry_leave(&shared, entry, user);
@@ -492,6 +508,8 @@ the_greatest_account_gives_way(void **state)
 	assert_true(open_pool(1, 12, "d", START));
 	assert_null(user_of('a'));
 	assert_int_equal(leases[forgotten][5].ticket, 0);
+	assert_int_equal(freed, forgotten);
+	assert_int_equal(users[freed].in_flight, 0);
 	assert_int_not_equal(shared.moves, 0);
 	/* not to a role that would then have as many */
 	assert_false(open_pool(1, 12, "de", START));

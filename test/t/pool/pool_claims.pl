@@ -12,6 +12,7 @@ use FindBin;
 use lib "$FindBin::Bin/../lib";
 use MIME::Base64 qw(encode_base64url);
 use Test::More;
+use Time::HiRes qw(sleep time);
 
 use Dvsim;
 use PoolTest;
@@ -144,7 +145,38 @@ create_server($node, 'by_token', \%lenient, { access_token => $made_up{token}{ac
 $watcher->query(whoami($_)) for 'by_secret', 'by_token', 'by_token';
 is($watcher->query("SELECT name, requests FROM dataverse.pool WHERE name IN ('by secret', 'by token') ORDER BY 1"),
 	"by secret|3\nby token|3", 'an accepted token belongs to the application that it names');
-$watcher->query("DROP SERVER $_ CASCADE") for 'by_secret', 'by_token', 'by_liar', 'by_proxy';
+
+# those that wait for a slot of a claim do not go on waiting for it once it has been proved
+{
+	my $slow = RawServer->start(sub {
+		my ($method, $target) = @_;
+
+		sleep 0.1;
+		return RawServer::answer(200, 'application/json', $target =~ /token/ ? '{"access_token":"opaque","expires_in":3600}' :
+			  '{"UserId":"00000000-0000-0000-0000-000000000001","BusinessUnitId":"00000000-0000-0000-0000-000000000002",'
+			  . '"OrganizationId":"00000000-0000-0000-0000-000000000003"}');
+	});
+	my %slow = (%plain, url => $slow->base, max_parallel => 1);
+	my $fastest;
+
+	create_server($node, 'proved', \%slow, { client_id => 'app1', client_secret => 'x' });
+	$watcher->query(whoami('proved'));
+	for my $round (1 .. 3)
+	{
+		create_server($node, 'claimed', \%slow, { access_token => "e30.$claims.round$round" });
+		my @sessions = map { Session->new($node) } 1 .. 4;
+		my $start = time;
+
+		$_->start(whoami('claimed')) for @sessions;
+		is($_->finish->{sqlstate}, undef, 'a session that waits for a claim goes on') for @sessions;
+		my $seconds = time - $start;
+		$fastest = $seconds if !defined $fastest || $seconds < $fastest;
+		$_->close for @sessions;
+		$watcher->query('DROP SERVER claimed CASCADE');
+	}
+	cmp_ok($fastest, '<', 0.8, sprintf '... as soon as it has been proved (%.2f s for four requests of 0.1 s)', $fastest);
+}
+$watcher->query("DROP SERVER $_ CASCADE") for 'by_secret', 'by_token', 'by_liar', 'by_proxy', 'proved';
 
 # ---- the table
 
