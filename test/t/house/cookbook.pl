@@ -82,6 +82,13 @@ my %after = (
 			'Maintenance C-7 p9@example.com 99.50 2026-12-24, Ten meters C-1 p3@example.com 1050.00 2026-12-01', 'both lookups are right');
 		value_is('SELECT count(*) FROM dv.opportunity', '2', 'and no other row exists');
 	},
+	'Parents and children in one go' => sub {
+		value_is(q{SELECT count(*) FROM dv.contact AS c JOIN staging_contact AS s ON s.id = c.contactid AND s.lastname = c.lastname}, '6', 'the ids are those of the tables');
+		$crm->sql(q{DELETE FROM dv.contact WHERE lastname LIKE 'Child%'; DELETE FROM dv.account WHERE accountnumber LIKE 'P-%'});
+	},
+	'ORMs and other programs' => sub {
+		value_is(q{SELECT obj_description('dv.account'::regclass) IS NOT NULL}, 't', 'comments are in the catalog');
+	},
 	'From another database' => sub {
 		value_is(q{SELECT string_agg(concat_ws(' ', accountnumber, name, telephone1), ', ' ORDER BY 1) FROM dv.account WHERE accountnumber LIKE 'E-%'},
 			'E-1 From ERP 1 555-1, E-2 From ERP 2 555-2, E-3 From ERP 3 555-3', 'the customers exist');

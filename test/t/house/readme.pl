@@ -1,7 +1,9 @@
 # readme.pl
-#		Runs the SQL of the README and of doc/reference.md unchanged against dvsim.
+#		Runs the SQL of the README and of the pages in doc/ unchanged against dvsim, except for
+#		that of the cookbook, which has a test of its own.
 #
-# All blocks of SQL run in order in one database.  Blocks after the line "<!-- planned -->"
+# All blocks of SQL run in order in one database, except for the one that creates the server
+# without an environment: it takes the place of the first one in another database.  Blocks after the line "<!-- planned -->"
 # are not implemented yet and must fail, so that the mark is removed once they work.  A block
 # of text after a block of SQL is the expected output.  Only what depends on the environment
 # is replaced.
@@ -24,10 +26,28 @@ my $node = PostgreSQL::Test::Cluster->new('readme');
 $node->init;
 $node->start;
 
-my $readme = join '', map { slurp_file("$FindBin::Bin/../../../$_") } 'README.md', 'doc/reference.md';
+my $top = "$FindBin::Bin/../../..";
+my $readme = slurp_file("$top/README.md");
+my $pages = join '', map { slurp_file($_) } grep { !/cookbook/ } sort glob "$top/doc/*.md";
+my ($try) = $readme =~ s/(^## Try it without an environment\n.*?)(?=^## )//ms ? $1 : die;
+my $text = $readme . $pages;
 my $ran = 0;
 
-while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?/msg)
+sub blocks { return $_[0] =~ /^```sql\n(.*?)^```$/msg; }
+
+# without an environment
+$node->safe_psql('postgres', 'CREATE DATABASE try');
+$node->safe_psql('try', 'CREATE EXTENSION dataverse_fdw');
+for my $sql (blocks($try), (blocks($readme =~ s/^## .*//msr))[1, 2])
+{
+	$sql =~ s{http://127\.0\.0\.1:8080}{$dvsim->base}ge;
+	my ($status, undef, $err) = $node->psql('try', $sql, on_error_stop => 1);
+	is($status, 0, 'runs without an environment') or diag($err);
+}
+is($node->safe_psql('try', q{SELECT count(*) FROM dv.account WHERE accountnumber LIKE 'demo-%'; DELETE FROM dv.account}), 889, '... and writes');
+$node->safe_psql('postgres', 'DROP DATABASE try');
+
+while ($text =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?/msg)
 {
 	my ($planned, $sql, $expected) = ($1, $2, $3);
 	my ($title) = $sql =~ /^\s*(.+)/;
@@ -63,7 +83,7 @@ while ($readme =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$(?:\n\n```text\n(.*?)
 cmp_ok($ran, '>=', 15, 'the README has runnable examples');
 
 # the roles of the examples can run the queries for monitoring
-my @queries = $readme =~ /^### Monitoring\n.*?^```sql\n(.*?)^```$.*?^```sql\n(.*?)^```$/ms;
+my @queries = slurp_file("$top/doc/monitoring.md") =~ /^```sql\n(.*?)^```$.*?^```sql\n(.*?)^```$/ms;
 for my $role (qw(watcher copier))
 {
 	my ($status, undef, $err) = $node->psql('postgres', "SET ROLE $role;" . shift(@queries), on_error_stop => 1);
@@ -75,9 +95,9 @@ is( $node->safe_psql('postgres', "SELECT string_agg(application_user, ' ' ORDER 
 	'app1 second', 'the application users of the examples work');
 is( $node->safe_psql('postgres', "SELECT string_agg(srvname || ' ' || unnest, ', ' ORDER BY srvname) FROM (
 	SELECT srvname, unnest(srvoptions) FROM pg_foreign_server) AS o WHERE unnest LIKE 'url=%'"),
-	'crm url=' . $dvsim->base . ', practice url=' . $dvsim->base, 'the servers of the examples point to dvsim');
+	'crm url=' . $dvsim->base, 'the server of the examples points to dvsim');
 is($node->safe_psql('postgres', 'SELECT count(*), count(*) FILTER (WHERE creditonhold) FROM dv.account'),
-	'1000|1', 'the rows of the examples are in Dataverse, those of the dry run are not');
+	'999|1', 'the rows of the examples are in Dataverse, those of the dry run are not');
 is($node->safe_psql('postgres', q{SELECT string_agg(target || coalesce(age::text, ' never'), ' ') FROM dataverse.sync_state}) =~ s/\d\d:[\d:.]+//gr,
 	'public.account', 'the copy of the examples is up to date');
 is($node->safe_psql('postgres', q{SELECT string_agg(operation || ' ' || status, ', ' ORDER BY id) FROM dataverse.runs}),
