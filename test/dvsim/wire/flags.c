@@ -371,7 +371,7 @@ sim_flags_help(FILE *out)
 		{
 			size_t		len = strcspn(line, "\n");
 
-			fprintf(out, "%*s%.*s\n", width < 30 ? 30 - width : 1, "", (int) len, line);
+			fprintf(out, "%*s%.*s\n", width < 29 ? 30 - width : 2, "", (int) len, line);
 			line += len;
 			line += *line == '\n';
 			width = 0;
