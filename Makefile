@@ -6,6 +6,10 @@
 
 EXTENSION = dataverse_fdw
 EXTVERSION = 1.0
+# PostgreSQL's major versions with which the workflows test it; the oldest from 15.2 on
+MAJORS = 15 16 17 18 19
+# of the distribution: release candidates come before EXTVERSION.0
+DISTVERSION = $(EXTVERSION).0-rc1
 MODULE_big = dataverse_fdw
 # The extension's script, assembled in this order
 SCRIPT = $(addprefix src/sql/,schema.sql check.sql functions.sql pool.sql rejects.sql import.sql changes.sql run_types.sql copies.sql runs.sql pull_columns.sql pull_prepare.sql \
@@ -100,9 +104,10 @@ test:
 fuzz:
 	$(MAKE) -C test/fuzz run
 
-# Runs both on a bare Debian or Ubuntu, as root: make test-chroot DIST=noble
+# Runs both on a bare Debian or Ubuntu, as root: make test-chroot DIST=noble; or, with PACKAGE=1,
+# builds, tests, installs, upgrades, and removes the packages there.
 test-chroot:
-	@test/chroot '$(or $(DIST),trixie)' $(if $(ONLY),test ONLY='$(ONLY)')
+	@test/chroot '$(or $(DIST),trixie)' $(if $(ONLY),test ONLY='$(ONLY)') $(if $(PACKAGE),package)
 
 # In a server with sanitizers: make test-asan POSTGRES=/path/to/its/source
 test-asan:
@@ -160,7 +165,7 @@ indent-check:
 	test/indent --check
 
 dist:
-	git archive --format=zip --prefix=$(EXTENSION)-$(EXTVERSION).0/ -o $(EXTENSION)-$(EXTVERSION).0.zip HEAD
+	git archive --format=zip --prefix=$(EXTENSION)-$(DISTVERSION)/ -o $(EXTENSION)-$(DISTVERSION).zip HEAD
 
 print-%:
 	@echo '$($*)'

@@ -274,6 +274,8 @@ missing_packages()
 		[ -z "$authorities" ] || [ -e "$authorities" ] || echo ca-certificates
 		lib cmocka libcmocka-dev
 		command -v openssl >/dev/null || echo openssl
+		command -v git >/dev/null || echo git
+		command -v unzip >/dev/null || echo unzip
 		perl -MIPC::Run -e 1 2>/dev/null || echo libipc-run-perl
 		;;
 	esac

@@ -1,6 +1,7 @@
 # build.pl
-#		Builds as packagers do: outside the source tree, with clang if it is
-#		installed; runs installcheck without a service.
+#		Builds as packagers do: from the archive of "make dist", outside the
+#		source tree, with clang if it is installed; runs installcheck without
+#		a service.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -8,6 +9,7 @@ use strict;
 use warnings;
 
 use Cwd qw(getcwd);
+use JSON::PP;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use Test::More;
@@ -15,11 +17,29 @@ use Test::More;
 my $source = getcwd();
 $source =~ s{/test$}{};
 
-# remove the build products of the source tree, so that this build cannot find them
-my $tree = PostgreSQL::Test::Utils::tempdir;
+# ---- the archive, made in a repository of its own: this source tree may be a copy without one
+
+my $folder = PostgreSQL::Test::Utils::tempdir;
 my $build = PostgreSQL::Test::Utils::tempdir;
-system_or_bail('cp', '-R', map({ "$source/$_" } qw(Makefile dataverse_fdw.control src sql expected)), $tree);
-unlink glob("$tree/src/*/*.{o,bc} $tree/src/*/*/*.{o,bc} $tree/sql/*--*.sql");
+my $checkout = "$folder/checkout";
+
+mkdir $checkout or die $!;
+system_or_bail('sh', '-c', "tar -c -C $source --exclude=.git --exclude=tmp_check -f - . | tar -x -C $checkout -f -");
+my @git = ('git', '-C', $checkout, '-c', 'user.name=nobody', '-c', 'user.email=nobody@localhost');
+system_or_bail(@git, @$_) for [qw(init -q)], [qw(add .)], [qw(commit -q -m all)];
+my $name = 'dataverse_fdw-' . `make -s -C $checkout print-DISTVERSION` =~ s/\s+\z//r;
+command_ok([ 'make', '-s', '-C', $checkout, 'dist' ], 'make dist');
+system_or_bail('unzip', '-q', "$checkout/$name.zip", '-d', $folder);
+
+my $tree = "$folder/$name";
+my @files = map { s{^\Q$tree/\E}{}r } split /\n/, `find $tree -type f`;
+my %file = map { $_ => 1 } @files;
+my $meta = decode_json(slurp_file("$tree/META.json"));
+is(join(' ', grep { !$file{$_} } map { @$_{qw(file docfile)} } values %{ $meta->{provides} }), '', 'the archive has the files that META.json names');
+is(join(' ', grep { !$file{$_} } qw(Makefile README.md LICENSE CHANGELOG.md doc/reference.md test/run)), '', 'the documents, and the tests');
+is(join(' ', grep { m{^\.(?!editorconfig)|^debian/|\.(?:o|so|bc|zip)$|--} } @files), '', 'and nothing that is built, or belongs to the repository');
+
+# ---- the build
 
 my ($compiler) = grep { system("$_ --version >/dev/null 2>&1") == 0 } qw(clang cc);
 my @make = ('make', '-s', '-f', "$tree/Makefile", "VPATH=$tree", "PG_CONFIG=$ENV{PG_CONFIG}", 'with_llvm=no');

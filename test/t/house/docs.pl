@@ -136,7 +136,7 @@ sub anchors
 }
 
 # the pages for developers have links as well
-my @linked = (@pages, map { s{^\Q$top\E/}{}r } sort glob "$top/CONTRIBUTING.md $top/src{,/*}/README.md $top/test/*.md $top/test/*/README.md");
+my @linked = (@pages, map { s{^\Q$top\E/}{}r } sort glob "$top/CONTRIBUTING.md $top/src{,/*}/README.md $top/test/*.md $top/test/*/README.md $top/SECURITY.md");
 $page{$_} //= slurp_file("$top/$_") for @linked;
 my %anchors = map { my $p = $_; $p => { map { $_ => 1 } anchors($page{$p}) } } @linked;
 for my $page (@linked)
