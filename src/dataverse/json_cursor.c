@@ -31,10 +31,22 @@ read_escape(dv_cursor *cursor, const char *p)
 {
 	int			i;
 
-	p++;
-	if (*p != 'u')
-		return *p != '\0' && strchr("\"\\/bfnrt", *p) != NULL ? p + 1
-			: dv_cursor_fail(cursor, p, "invalid escape sequence");
+	switch (*++p)
+	{
+		case '"':
+		case '\\':
+		case '/':
+		case 'b':
+		case 'f':
+		case 'n':
+		case 'r':
+		case 't':
+			return p + 1;
+		case 'u':
+			break;
+		default:
+			return dv_cursor_fail(cursor, p, "invalid escape sequence");
+	}
 	for (i = 1; i <= 4; i++)
 		if (dv_hex_value(p[i]) < 0)
 			return dv_cursor_fail(cursor, p + i, "hexadecimal digit expected");
@@ -90,32 +102,35 @@ dv_cursor_read_character(dv_cursor *cursor, const char *p)
 	return p;
 }
 
+/* Returns true if the text continues with the word. */
+static inline bool
+is_word(const dv_cursor *cursor, const char *p, const char *word, size_t len)
+{
+	return (size_t) (cursor->end - p) >= len && memcmp(p, word, len) == 0;
+}
+
 const char *
 dv_cursor_read_word(dv_cursor *cursor, const char *p, dv_value *value)
 {
-	static const struct
-	{
-		const char *word;
-		size_t		len;
-		dv_value_kind kind;
-	}			words[] = {
-		{"null", 4, DV_VALUE_NULL},
-		{"true", 4, DV_VALUE_TRUE},
-		{"false", 5, DV_VALUE_FALSE},
-	};
-	size_t		i;
+	dv_value_kind kind;
+	uint32_t	len = 4;
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	if (is_word(cursor, p, "null", 4))
+		kind = DV_VALUE_NULL;
+	else if (is_word(cursor, p, "true", 4))
+		kind = DV_VALUE_TRUE;
+	else if (is_word(cursor, p, "false", 5))
 	{
-		if (*p != *words[i].word || strncmp(p, words[i].word, words[i].len) != 0)
-			continue;
-		value->text = p;
-		value->len = (uint32_t) words[i].len;
-		value->kind = (uint8_t) words[i].kind;
-		value->escaped = false;
-		return p + words[i].len;
+		kind = DV_VALUE_FALSE;
+		len = 5;
 	}
-	return dv_cursor_fail(cursor, p, "value expected");
+	else
+		return dv_cursor_fail(cursor, p, "value expected");
+	value->text = p;
+	value->len = len;
+	value->kind = (uint8_t) kind;
+	value->escaped = false;
+	return p + len;
 }
 
 const char *

@@ -157,6 +157,8 @@ note_mark(dv_mark mark, const dv_value *value, row_nature *nature)
 static dv_page_step
 judge_row(dv_page *page, const char *start, const row_nature *nature)
 {
+	if (nature->context.kind == DV_VALUE_ABSENT && !nature->removed)
+		return DV_PAGE_ROW;
 	if (nature->context.kind == DV_VALUE_STRING &&
 		dv_value_ends_with(&nature->context, "/$deletedEntity"))
 	{
@@ -182,6 +184,7 @@ static const char *
 read_members(dv_page *page, const char *p, dv_value *values, row_nature *nature)
 {
 	dv_name    *entry = dv_names_row_start(page->names);
+	dv_value	unwanted;
 
 	p = dv_cursor_skip_blanks(p);
 	if (*p == '}')
@@ -189,23 +192,24 @@ read_members(dv_page *page, const char *p, dv_value *values, row_nature *nature)
 	for (;;)
 	{
 		const char *start = p;
-		dv_value	value;
+		dv_value   *value = &unwanted;
 
 		p = read_name(page, p, &entry);
 		if (p == NULL)
 			return NULL;
-		p = dv_cursor_read_part(&page->json, dv_cursor_skip_blanks(p), 0, &value);
-		if (p == NULL)
-			return NULL;
 		if (entry->wanted >= 0 && values != NULL)
 		{
-			if (values[entry->wanted].kind != DV_VALUE_ABSENT)
+			/* read it where it belongs: a copy would wait for its parts to be stored */
+			value = &values[entry->wanted];
+			if (value->kind != DV_VALUE_ABSENT)
 				return fail(page, start, "member given twice");
-			values[entry->wanted] = value;
 		}
+		p = dv_cursor_read_part(&page->json, dv_cursor_skip_blanks(p), 0, value);
+		if (p == NULL)
+			return NULL;
 		if (entry->mark != DV_MARK_NONE)
 		{
-			const char *wrong = note_mark((dv_mark) entry->mark, &value, nature);
+			const char *wrong = note_mark((dv_mark) entry->mark, value, nature);
 
 			if (wrong != NULL)
 				return fail(page, start, wrong);

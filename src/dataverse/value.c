@@ -20,6 +20,9 @@
 #define DAYS_TO_2000     10957	/* from 1970-01-01 */
 #define MAX_OFFSET_HOURS 14
 
+/* Eighteen digits, so that there is room for a sign. */
+#define LARGEST_MANTISSA UINT64_C(999999999999999999)
+
 /* Longest text of a double that is read; 17 digits are enough for any double. */
 #define LONGEST_DOUBLE 1000
 
@@ -35,10 +38,9 @@ typedef struct plain_text
 typedef struct decimal
 {
 	bool		negative;
-	bool		exact;			/* the mantissa holds all digits */
-	bool		has_exponent;
+	bool		exact;			/* the mantissa holds all digits; otherwise, nothing else is known */
+	bool		has_exponent;	/* which is not part of the scale */
 	uint64_t	mantissa;
-	int			digits;			/* without leading zeros */
 	int			scale;
 } decimal;
 
@@ -266,16 +268,12 @@ read_digits(const char **p, const char *end, uint64_t *number)
 	uint64_t	n = 0;
 
 	/* 19 digits always fit */
+	for (; s < end && is_digit(*s) && s - *p < 19; s++)
+		n = n * 10 + (uint64_t) (*s - '0');
 	for (; s < end && is_digit(*s); s++)
-	{
-		uint64_t	digit = (uint64_t) (*s - '0');
-
-		if (s - *p >= 19 &&
-			(__builtin_mul_overflow(n, UINT64_C(10), &n) || __builtin_add_overflow(n, digit, &n)))
+		if (__builtin_mul_overflow(n, UINT64_C(10), &n) ||
+			__builtin_add_overflow(n, (uint64_t) (*s - '0'), &n))
 			return false;
-		else if (s - *p < 19)
-			n = n * 10 + digit;
-	}
 	*p = s;
 	*number = n;
 	return true;
@@ -328,37 +326,38 @@ dv_value_int32(const dv_value *value, int32_t *out)
 	return DV_VALUE_OK;
 }
 
-static void
+static inline void
 take_apart(const dv_value *value, decimal *d)
 {
 	const char *p = value->text;
 	const char *end = p + value->len;
-	bool		in_fraction = false;
+	const char *point = NULL;
+	uint64_t	mantissa = 0;
 
-	memset(d, 0, sizeof(*d));
 	d->negative = *p == '-';
 	d->exact = true;
+	d->has_exponent = false;
 	for (p += d->negative; p < end; p++)
 	{
-		if (*p == '.')
+		if (is_digit(*p))
 		{
-			in_fraction = true;
-			continue;
+			if (mantissa > LARGEST_MANTISSA / 10)
+			{
+				d->exact = false;
+				break;
+			}
+			mantissa = mantissa * 10 + (uint64_t) (*p - '0');
 		}
-		if (!is_digit(*p))
+		else if (*p == '.')
+			point = p;
+		else
 		{
 			d->has_exponent = true;
-			return;
+			break;
 		}
-		d->scale += in_fraction;
-		if (d->digits == 18)
-		{
-			d->exact = false;
-			return;
-		}
-		d->mantissa = d->mantissa * 10 + (uint64_t) (*p - '0');
-		d->digits += d->mantissa != 0;
 	}
+	d->mantissa = mantissa;
+	d->scale = point != NULL ? (int) (p - point - 1) : 0;
 }
 
 static bool

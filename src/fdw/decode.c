@@ -217,7 +217,7 @@ decode_bytea(dv_decoder *decoder, const dv_value *value, Datum *out)
  * Writes a value as text, in UTF-8: strings without their escapes; numbers,
  * objects, and arrays as they are.
  */
-static dv_value_status
+static inline dv_value_status
 spell(const dv_value *value, char *out, size_t *len)
 {
 	static const char *const words[] = {[DV_VALUE_TRUE] = "true", [DV_VALUE_FALSE] = "false"};
@@ -442,19 +442,15 @@ why_not(const dv_decoder *decoder, const dv_value *value, dv_value_status status
 					dv_value_reason(status), type);
 }
 
-static Datum
-decode_plainly(dv_decoder *decoder, const dv_value *value)
+static void
+pg_attribute_noreturn()
+refuse_value(const dv_decoder *decoder, const dv_value *value, dv_value_status status)
 {
-	Datum		datum = (Datum) 0;
-	dv_value_status status = decoder->decode(decoder, value, &datum);
-
-	if (status != DV_VALUE_OK)
-		ereport(ERROR,
-				(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
-				 errmsg(CANNOT_CONVERT, decoder->column, decoder->table),
-				 errdetail_internal("%s", why_not(decoder, value, status)),
-				 errhint("To see which columns now have a different type in Dataverse, call dataverse.import_diff().")));
-	return datum;
+	ereport(ERROR,
+			(errcode(ERRCODE_FDW_INVALID_DATA_TYPE),
+			 errmsg(CANNOT_CONVERT, decoder->column, decoder->table),
+			 errdetail_internal("%s", why_not(decoder, value, status)),
+			 errhint("To see which columns now have a different type in Dataverse, call dataverse.import_diff().")));
 }
 
 /*
@@ -505,20 +501,23 @@ Datum
 dv_decode(dv_decoder *decoder, const dv_value *value, const dv_value *id, bool *isnull)
 {
 	Datum		datum = (Datum) 0;
+	bool		by_type = decoder->decode == decode_input;
 
 	*isnull = dv_value_is_null(value);
-	if (*isnull)
-		;
-	else if (decoder->decode == decode_input)
+	if (!*isnull)
 	{
-		enter_type(decoder, id);
-		datum = decode_plainly(decoder, value);
-		leave_type(decoder);
+		dv_value_status status;
+
+		if (by_type)
+			enter_type(decoder, id);
+		status = decoder->decode(decoder, value, &datum);
+		if (status != DV_VALUE_OK)
+			refuse_value(decoder, value, status);
+		if (by_type)
+			leave_type(decoder);
+		if (decoder->doubtful)
+			datum = fit_to_modifier(decoder, datum, id);
 	}
-	else
-		datum = decode_plainly(decoder, value);
-	if (decoder->doubtful && !*isnull)
-		datum = fit_to_modifier(decoder, datum, id);
 	if (decoder->domain)
 	{
 		enter_type(decoder, id);

@@ -258,6 +258,38 @@ stays_at_the_first_error(void **state)
 	assert_int_equal(cursor.error_at, 1);
 }
 
+/* The first special byte is marked, wherever it is and whatever stands behind it. */
+static void
+special_bytes(void **state)
+{
+	char		bytes[16];
+	int			at;
+	int			b;
+	int			rest;
+
+	(void) state;
+	for (b = 0; b < 256; b++)
+	{
+		bool		special = b < 0x20 || b >= 0x80 || b == '"' || b == '\\';
+
+		for (at = 0; at < 16; at++)
+			for (rest = 0; rest < 256; rest++)
+			{
+				memset(bytes, 'a', at);
+				memset(bytes + at, special ? rest : 'a', sizeof(bytes) - at);
+				bytes[at] = (char) b;
+#ifdef __SSE2__
+				assert_int_equal(dv_cursor_special_in_16(bytes) & ((UINT64_C(2) << at) - 1),
+								 special ? UINT64_C(1) << at : 0);
+#endif
+				if (at < 8 && special)
+					assert_int_equal(__builtin_ctzll(dv_cursor_special_in_8(bytes)) / 8, at);
+				else
+					assert_int_equal(dv_cursor_special_in_8(bytes), 0);
+			}
+	}
+}
+
 int
 main(void)
 {
@@ -268,6 +300,7 @@ main(void)
 		cmocka_unit_test_teardown(depth_has_a_limit, forget),
 		cmocka_unit_test_teardown(step_by_step, forget),
 		cmocka_unit_test_teardown(stays_at_the_first_error, forget),
+		cmocka_unit_test(special_bytes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,7 @@ create_decoders(dv_scan *scan)
 	int			i;
 
 	scan->decoders = palloc0(sizeof(dv_decoder *) * Max(request->nsources, 1));
+	scan->fetched = palloc(sizeof(int) * Max(request->nsources, 1));
 	for (i = 0; i < request->nsources; i++)
 	{
 		const dv_source *source = &request->sources[i];
@@ -87,6 +88,7 @@ create_decoders(dv_scan *scan)
 		if (source->attribute == NULL)
 			continue;
 		scan->decoders[i] = dv_decoder_create(source->relation, source->attribute);
+		scan->fetched[scan->nfetched++] = i;
 		names_rows |= source->item->table == 0 && dv_decoder_names_rows(scan->decoders[i]);
 	}
 	if (request->list_column != 0)
@@ -463,20 +465,30 @@ respell(const dv_attribute *attribute, dv_value *value)
 	}
 }
 
+static pg_noinline Datum
+read_respelled(const dv_scan *scan, int i, bool *isnull)
+{
+	const dv_source *source = &scan->request.sources[i];
+	dv_value	value = scan->members[source->members[0]];
+
+	respell(source->attribute, &value);
+	return dv_decode(scan->decoders[i], &value, source->item->table == 0 ? id_of(scan) : NULL, isnull);
+}
+
+static inline Datum
+read_value(const dv_scan *scan, int i, bool *isnull)
+{
+	if (scan->joined_here)
+		return dv_local_join_value(scan->local_join, i, isnull);
+	if (scan->request.language != DV_LANGUAGE_ODATA)
+		return read_respelled(scan, i, isnull);
+	return dv_decode(scan->decoders[i], &scan->members[scan->request.sources[i].members[0]], id_of(scan), isnull);
+}
+
 Datum
 dv_read_value(const dv_scan *scan, int i, bool *isnull)
 {
-	const dv_source *source = &scan->request.sources[i];
-	const dv_value *member = &scan->members[source->members[0]];
-	dv_value	value;
-
-	if (scan->joined_here)
-		return dv_local_join_value(scan->local_join, i, isnull);
-	if (scan->request.language == DV_LANGUAGE_ODATA)
-		return dv_decode(scan->decoders[i], member, id_of(scan), isnull);
-	value = *member;
-	respell(source->attribute, &value);
-	return dv_decode(scan->decoders[i], &value, source->item->table == 0 ? id_of(scan) : NULL, isnull);
+	return read_value(scan, i, isnull);
 }
 
 dv_ordered_id
@@ -501,9 +513,12 @@ dv_scan_row(dv_scan *scan, int natts, Datum *values, bool *isnull)
 	MemoryContextReset(scan->row);
 	old = MemoryContextSwitchTo(scan->row);
 	memset(isnull, true, natts * sizeof(bool));
-	for (i = 0; i < scan->request.nsources; i++)
-		if (scan->decoders[i] != NULL)
-			values[i] = dv_read_value(scan, i, &isnull[i]);
+	for (i = 0; i < scan->nfetched; i++)
+	{
+		int			column = scan->fetched[i];
+
+		values[column] = read_value(scan, column, &isnull[column]);
+	}
 	MemoryContextSwitchTo(old);
 }
 
@@ -570,9 +585,8 @@ dv_read_end(dv_scan *scan)
 {
 	int			i;
 
-	for (i = 0; i < scan->request.nsources; i++)
-		if (scan->decoders[i] != NULL)
-			dv_decoder_end(scan->decoders[i]);
+	for (i = 0; i < scan->nfetched; i++)
+		dv_decoder_end(scan->decoders[scan->fetched[i]]);
 	if (scan->progress != NULL)
 		dv_progress_end(scan->progress);
 	if (scan->local_join != NULL)

@@ -46,6 +46,8 @@ struct dv_scan
 
 	/* what a row consists of */
 	dv_decoder **decoders;		/* for each column of the scan tuple; NULL if nothing is fetched */
+	int		   *fetched;		/* the columns that have one */
+	int			nfetched;
 	dv_decoder *listed;			/* of the column of the list that may have any length, or NULL */
 	dv_names   *names;
 	dv_value   *members;		/* of the current row */
