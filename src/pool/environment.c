@@ -89,7 +89,7 @@ dv_environment_room(dv_shared *shared, int user, int64 now)
 	else
 	{
 		room = DV_USEFUL_START - entry->in_flight;
-		is_silent = now - entry->budget.last_sent > DV_USEFUL_SILENCE;
+		is_silent = now - entry->budget.last_sent > DV_USEFUL_PATIENCE;
 	}
 	return is_silent ? Max(room, 1) : room;
 }
@@ -109,7 +109,7 @@ dv_environment_sent(dv_shared *shared, int user, dv_shared_lease *lease, int64 n
 	dv_shared_environment *environment = dv_environment_of(shared, user);
 
 	if (environment != NULL)
-		lease->round = dv_useful_sent(&environment->useful, environment->in_flight, now);
+		lease->useful = dv_useful_sent(&environment->useful, environment->in_flight, now);
 }
 
 void
@@ -119,7 +119,7 @@ dv_environment_freed(dv_shared *shared, int user, const dv_shared_lease *lease, 
 
 	if (environment == NULL)
 		return;
-	dv_useful_gone(&environment->useful, lease->round, environment->in_flight, now);
+	dv_useful_gone(&environment->useful, lease->useful, environment->in_flight, now);
 	environment->in_flight--;
 }
 
@@ -132,6 +132,6 @@ dv_environment_answered(dv_shared *shared, int user, const dv_shared_lease *leas
 	bool		carried_out = report->outcome == DV_LEASE_SUCCESS || report->outcome == DV_LEASE_PARTIAL;
 
 	if (environment != NULL && carried_out && report->nthrottles == 0 && report->measured)
-		dv_useful_answered(&environment->useful, lease->round, lease->kind,
+		dv_useful_answered(&environment->useful, lease->useful, lease->kind,
 						   report->bytes_sent + report->bytes_received, report->duration);
 }

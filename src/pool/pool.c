@@ -421,7 +421,7 @@ record(dv_lease *lease, int64 due)
 	records[i].backend = dv_shared_claimed(place->shared);
 	records[i].view = place->view;
 	records[i].kind = lease->kind;
-	records[i].round = 0;
+	memset(&records[i].useful, 0, sizeof(dv_useful_ticket));
 	user->in_flight++;
 	user->in_flight_of[lease->kind]++;
 	dv_environment_taken(place->shared, place->entry);

@@ -143,7 +143,7 @@ typedef struct dv_shared_lease
 	int			backend;		/* index of its row */
 	int			view;
 	dv_kind		kind;
-	uint32		round;			/* of the useful limit; 0: none */
+	dv_useful_ticket useful;	/* zeros: not sent */
 } dv_shared_lease;
 
 /* The presence of a backend. */

@@ -71,7 +71,7 @@ find_limit(dv_user_stats *stats, int64 now)
 		stats->limited_until = user->rate.throttle_ceiling_until;
 	if (policy->useful_limit && policy->rate.adaptive && dv_useful_peek(&stats->useful) > 0)
 	{
-		int			room = dv_useful_peek(&stats->useful) - stats->environment_in_flight;
+		int			room = dv_useful_allowed(&stats->useful) - stats->environment_in_flight;
 
 		if (user->in_flight + room < stats->limit)
 			limit_by(stats, user->in_flight + Max(room, 0), "latency", 0);

@@ -5,6 +5,15 @@
  * A round is the requests that are sent from one decision to the next.  It is
  * judged when all of them have left: the first answers to arrive would be those
  * of the shortest requests.  It goes on while its answers are too few to decide.
+ *
+ * Requests may hang: a plug-in waits for a lock, or a query takes minutes.  If a request
+ * has taken four times as long as is usual, and one that was sent later has been answered,
+ * it is left behind: its round no longer waits for it, and the limit counts only the others.
+ * What is usual is the mean of all durations, with those of load.  So load does not leave more
+ * requests behind, and what is left of the durations grows in proportion to all of them,
+ * however they are distributed.  Load that holds up everything leaves nothing behind, since
+ * nothing is answered before what was sent earlier.
+ *
  * All durations are divided by the base of their kind and size, so the mean, g,
  * has a standard error, whatever the requests are.
  *
@@ -60,6 +69,9 @@
 /* answers that differ this much, for other reasons than load, show it only if there are very many */
 #define VAGUE				0.15
 #define ENOUGH_IF_VAGUE		16
+/* requests that take so many times as long as is usual hang; usual is the mean of so many answers */
+#define PATIENT				4
+#define TYPICAL_OF			8
 /* a shorter time counts as this one: nobody minds such waits, and this machine may be their cause */
 #define SHORTEST			(50 * DV_MILLISECOND)
 /* the relative error of one answer that is assumed in addition to what is measured */
@@ -104,12 +116,16 @@ typedef struct finding
 static void
 open_round(dv_useful *u)
 {
+	int			i;
+
 	u->sent = 0;
 	u->under_way = 0;
 	u->closed = false;
-	u->round++;
-	if (u->round == 0)
-		u->round = 1;
+	u->traffic.round++;
+	if (u->traffic.round == 0)
+		u->traffic.round = 1;
+	for (i = 0; i < DV_USEFUL_PERIODS; i++)
+		u->traffic.periods[i].counted = 0;
 }
 
 /* Requests that were sent before no longer count. */
@@ -142,11 +158,10 @@ set_limit(dv_useful *u, double limit, dv_useful_phase phase, int64_t now)
 void
 dv_useful_reset(dv_useful *u)
 {
-	uint32_t	round = u->round;
+	dv_useful_traffic traffic = u->traffic;
 
-	/* requests of earlier rounds may still be under way */
 	memset(u, 0, sizeof(*u));
-	u->round = round;
+	u->traffic = traffic;
 }
 
 static void
@@ -154,18 +169,23 @@ start(dv_useful *u, int64_t now)
 {
 	dv_useful_reset(u);
 	u->growth = GROWTH_FIRST;
-	u->last_activity = now;
 	set_limit(u, DV_USEFUL_START, DV_USEFUL_NORMAL, now);
 }
 
 int
 dv_useful_limit(dv_useful *u, int hint, int64_t now)
 {
-	if (u->limit == 0 || now - u->last_activity > IDLE)
+	if (u->limit == 0 || now - u->traffic.last_sent > IDLE)
 		start(u, now);
 	if (hint > 0)
 		u->hint = hint;
-	return dv_useful_peek(u);
+	return dv_useful_allowed(u);
+}
+
+int
+dv_useful_allowed(const dv_useful *u)
+{
+	return dv_useful_peek(u) + u->traffic.hanging;
 }
 
 int
@@ -192,30 +212,104 @@ wanted(const dv_useful *u)
 	return Max2(FEWEST, Min2(limit, ENOUGH));
 }
 
-uint32_t
+/*
+ * Requests under way.
+ */
+
+static dv_useful_period *
+period_of(dv_useful_traffic *traffic, uint32_t number)
+{
+	return &traffic->periods[number % DV_USEFUL_PERIODS];
+}
+
+/* Returns how long requests under way should take at most. */
+static int64_t
+patience(const dv_useful *u)
+{
+	return Max2((int64_t) (PATIENT * u->typical), DV_USEFUL_PATIENCE);
+}
+
+/* Begins a period, unless requests of the one that it would replace are still under way. */
+static void
+begin_period(dv_useful_traffic *traffic, int64_t now)
+{
+	dv_useful_period *period = period_of(traffic, traffic->period + 1);
+
+	if (traffic->first + DV_USEFUL_PERIODS == traffic->period + 1)
+	{
+		if (period->under_way > 0)
+			return;
+		traffic->first++;
+	}
+	memset(period, 0, sizeof(*period));
+	period->began = now;
+	traffic->period++;
+	if (traffic->first == 0)
+		traffic->first = traffic->period;
+}
+
+static bool
+hangs(const dv_useful *u, dv_useful_ticket ticket)
+{
+	return ticket.period < u->traffic.first;
+}
+
+static bool
+counts(const dv_useful *u, dv_useful_ticket ticket)
+{
+	return ticket.round != 0 && ticket.round == u->traffic.round && !hangs(u, ticket);
+}
+
+dv_useful_ticket
 dv_useful_sent(dv_useful *u, int in_flight, int64_t now)
 {
-	u->last_activity = now;
+	dv_useful_traffic *traffic = &u->traffic;
+	dv_useful_ticket ticket = {0};
+	dv_useful_period *period;
+
+	traffic->last_sent = now;
+	if (traffic->period == 0 ||
+		now - period_of(traffic, traffic->period)->began > patience(u) / (DV_USEFUL_PERIODS / 2))
+		begin_period(traffic, now);
+	ticket.period = traffic->period;
+	period = period_of(traffic, ticket.period);
+	period->ended = now;
+	period->under_way++;
+	in_flight -= traffic->hanging;
 	u->peak = Max2(u->peak, in_flight);
 	if (u->closed || u->limit == 0)
-		return 0;
+		return ticket;
+	ticket.round = traffic->round;
+	period->counted++;
 	u->in_flight += in_flight;
 	u->counted++;
 	u->under_way++;
 	if (++u->sent >= wanted(u))
 		u->closed = true;
-	return u->round;
+	return ticket;
+}
+
+/* Requests hang if later ones have been answered although they have not, after all patience. */
+static void
+leave_behind(dv_useful *u, int64_t now)
+{
+	dv_useful_traffic *traffic = &u->traffic;
+
+	while (traffic->first < traffic->answered &&
+		   now - period_of(traffic, traffic->first)->ended > patience(u))
+	{
+		const dv_useful_period *period = period_of(traffic, traffic->first);
+
+		traffic->hanging += period->under_way;
+		u->under_way -= period->counted;
+		traffic->first++;
+	}
 }
 
 bool
 dv_useful_is_silent(const dv_useful *u, int64_t now)
 {
-	double		longest = DV_USEFUL_SILENCE;
-	int			i;
-
-	for (i = 0; i < DV_USEFUL_CLASSES; i++)
-		longest = Max2(longest, u->classes[i].base);
-	return now - u->last_activity > longest;
+	return now - u->traffic.last_sent > Max2((int64_t) u->typical, DV_USEFUL_PATIENCE);
 }
 
 /*
@@ -256,16 +350,30 @@ class_of(dv_useful *u, int key)
 	return class;
 }
 
+/* What has taken longer than all patience may have hung. */
+static void
+note_duration(dv_useful *u, int64_t duration)
+{
+	if (u->typical == 0)
+		u->typical = (double) duration;
+	else
+		u->typical += ((double) Min2(duration, patience(u)) - u->typical) / TYPICAL_OF;
+}
+
 void
-dv_useful_answered(dv_useful *u, uint32_t round, dv_kind kind, int64_t size, int64_t duration)
+dv_useful_answered(dv_useful *u, dv_useful_ticket ticket, dv_kind kind, int64_t size,
+				   int64_t duration)
 {
 	dv_useful_class *class;
 
-	if (round != u->round || round == 0 || duration <= 0)
+	u->traffic.answered = Max2(u->traffic.answered, ticket.period);
+	if (duration > 0)
+		note_duration(u, duration);
+	if (!counts(u, ticket) || duration <= 0)
 		return;
 	duration = Max2(duration, SHORTEST);
 	class = class_of(u, key_of(kind, size));
-	class->seen = u->round;
+	class->seen = u->traffic.round;
 	class->now.n++;
 	class->now.sum += (double) duration;
 	class->now.squares += (double) duration * (double) duration;
@@ -734,17 +842,26 @@ judge(dv_useful *u, int64_t now)
 }
 
 bool
-dv_useful_gone(dv_useful *u, uint32_t round, int in_flight, int64_t now)
+dv_useful_gone(dv_useful *u, dv_useful_ticket ticket, int in_flight, int64_t now)
 {
-	int			before = dv_useful_peek(u);
+	dv_useful_traffic *traffic = &u->traffic;
+	int			before = dv_useful_allowed(u);
 
-	if (round != u->round || round == 0)
+	if (ticket.period == 0)
 		return false;
-	u->in_flight_left += in_flight;
-	u->left++;
-	u->under_way--;
-	if (u->under_way > 0 || !u->closed)
-		return false;
-	judge(u, now);
-	return dv_useful_peek(u) != before;
+	if (counts(u, ticket))
+	{
+		u->in_flight_left += in_flight - traffic->hanging;
+		u->left++;
+		u->under_way--;
+		period_of(traffic, ticket.period)->counted--;
+	}
+	if (hangs(u, ticket))
+		traffic->hanging--;
+	else
+		period_of(traffic, ticket.period)->under_way--;
+	leave_behind(u, now);
+	if (u->under_way == 0 && u->closed)
+		judge(u, now);
+	return dv_useful_allowed(u) != before;
 }

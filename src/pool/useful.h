@@ -35,8 +35,11 @@
 /* The limit at the start. */
 #define DV_USEFUL_START	2
 
-/* Requests may hang: if none has been sent for this long, one more is sent than the limit allows. */
-#define DV_USEFUL_SILENCE (5 * DV_SECOND)
+/* Requests may hang.  The least time after which one is suspected, if it should have taken less. */
+#define DV_USEFUL_PATIENCE (3 * DV_SECOND)
+
+/* Requests under way are told apart by when they were sent, in so many periods. */
+#define DV_USEFUL_PERIODS 8
 
 typedef enum dv_useful_phase
 {
@@ -67,6 +70,35 @@ typedef struct dv_useful_class
 	dv_useful_sums last;
 } dv_useful_class;
 
+/* Requests that were sent in one period. */
+typedef struct dv_useful_period
+{
+	int64_t		began;
+	int64_t		ended;			/* the last one was sent */
+	int			under_way;
+	int			counted;		/* of these, requests of the current round */
+} dv_useful_period;
+
+/* What is under way, whatever is known of durations. */
+typedef struct dv_useful_traffic
+{
+	uint32_t	round;			/* number of the current round; of a request: 0 if it does not
+								 * count */
+	uint32_t	period;			/* number of the last period; 0: none */
+	uint32_t	first;			/* requests of earlier periods hang */
+	uint32_t	answered;		/* the last period of which a request was answered */
+	int			hanging;
+	int64_t		last_sent;
+	dv_useful_period periods[DV_USEFUL_PERIODS];
+} dv_useful_traffic;
+
+/* When a request was sent. */
+typedef struct dv_useful_ticket
+{
+	uint32_t	round;
+	uint32_t	period;
+} dv_useful_ticket;
+
 typedef struct dv_useful
 {
 	double		limit;			/* 0: nothing has been sent yet */
@@ -85,8 +117,10 @@ typedef struct dv_useful
 	int64_t		capacity_at;
 	int64_t		probe_interval; /* 0: none has been made */
 
+	dv_useful_traffic traffic;
+	double		typical;		/* duration of all answers, on average; 0: not known */
+
 	/* the round: requests sent since the limit was last changed */
-	uint32_t	round;
 	int			sent;			/* requests that count; */
 	int			under_way;		/* of these */
 	bool		closed;			/* no more of them count */
@@ -101,39 +135,40 @@ typedef struct dv_useful
 	double		base_used;		/* requests in flight when the base was measured; */
 	bool		verified;		/* more of them took no longer */
 	int64_t		next_probe;
-	int64_t		last_activity;
 	dv_useful_class classes[DV_USEFUL_CLASSES];
 } dv_useful;
 
 /*
- * Returns how many requests the environment may have in flight.  "hint" is the DOP
- * hint of a user (0: none), of which it trusts a part.  After an idle period, it starts
- * over.
+ * Returns how many requests the environment may have in flight, including those that
+ * hang.  "hint" is the DOP hint of a user (0: none), of which it trusts a part.  After an
+ * idle period, it starts over.
  */
 extern int	dv_useful_limit(dv_useful *useful, int hint, int64_t now);
 
-/* The same for observers; 0: not known. */
+/* The same for observers. */
+extern int	dv_useful_allowed(const dv_useful *useful);
+
+/* Returns the limit: without requests that hang; 0: not known. */
 extern int	dv_useful_peek(const dv_useful *useful);
 
 /*
  * Notes that a request was sent; "in_flight" is the number of the environment's
- * requests, including this one.  Returns the round that the request counts for, or 0.
+ * requests, including this one.
  */
-extern uint32_t dv_useful_sent(dv_useful *useful, int in_flight, int64_t now);
+extern dv_useful_ticket dv_useful_sent(dv_useful *useful, int in_flight, int64_t now);
 
 /*
- * Notes how long the exchange of a request of this round took that the service
- * carried out.  "size" is that of its work, in bytes.
+ * Notes how long the exchange of a request took that the service carried out.  "size" is
+ * that of its work, in bytes.
  */
-extern void dv_useful_answered(dv_useful *useful, uint32_t round, dv_kind kind, int64_t size,
-							   int64_t duration);
+extern void dv_useful_answered(dv_useful *useful, dv_useful_ticket ticket, dv_kind kind,
+							   int64_t size, int64_t duration);
 
 /*
- * Notes that a request of this round is no longer in flight, whether it was answered
- * or not, after dv_useful_answered; "in_flight" still includes it.  Returns true if the
- * limit has changed.
+ * Notes that a request is no longer in flight, whether it was answered or not, after
+ * dv_useful_answered; "in_flight" still includes it.  Returns true if the limit has changed.
  */
-extern bool dv_useful_gone(dv_useful *useful, uint32_t round, int in_flight, int64_t now);
+extern bool dv_useful_gone(dv_useful *useful, dv_useful_ticket ticket, int in_flight, int64_t now);
 
 /* Returns true if no request has been sent for longer than the requests under way should take. */
 extern bool dv_useful_is_silent(const dv_useful *useful, int64_t now);

@@ -12,6 +12,9 @@
 /* longest time that a woken backend takes to run */
 #define WAKE_LATENCY (SECOND / 2000)
 
+/* how long a backend waits at most before it looks again for a slot */
+#define LOOK_AGAIN SECOND
+
 #define BUFFER SECOND			/* retry_after_buffer */
 
 /* as in pool.c and wait.h */
@@ -29,7 +32,7 @@ struct ticket
 	int64_t		sent_at;
 	int64_t		from;			/* for the part that has run by the end */
 	dv_budget_mark mark;
-	uint32_t	round;			/* of the useful limit */
+	dv_useful_ticket useful;
 	int			place;			/* among the requests in flight */
 };
 
@@ -97,6 +100,8 @@ candidate_of(struct machine *machine, int which, dv_kind kind, bool beyond)
 		int			room = dv_useful_limit(&machine->useful, user->dop_hint, now) - machine->in_flight +
 		(beyond ? SHORT_BEYOND : 0);
 
+		if (room < 1 && dv_useful_is_silent(&machine->useful, now))
+			room = 1;
 		if (c.limit > user->in_flight + room)
 			c.limit = user->in_flight + (room > 0 ? room : 0);
 	}
@@ -255,7 +260,7 @@ send_one(struct machine *machine, struct backend *backend, int which, const stru
 	backend->leases++;
 	dv_rate_sent(&user->rate, user->in_flight);
 	ticket->mark = dv_budget_sent(&user->pacing.budget, now);
-	ticket->round = dv_useful_sent(&machine->useful, ++machine->in_flight, now);
+	ticket->useful = dv_useful_sent(&machine->useful, ++machine->in_flight, now);
 	ticket->mark.beside_loads = backend->reader && machine->config.backends > 1;
 	policy_sent(&user->pacing, user->rate.average[work->kind] / SECOND, now);
 	if (user->in_flight > machine->peak)
@@ -473,9 +478,9 @@ note_success(struct machine *machine, const struct ticket *ticket, const struct 
 	if (machine->config.policy == POLICY_BUDGET && !machine->config.start_half &&
 		dv_budget_is_full(&user->pacing.budget, now))
 		dv_rate_start_full(&user->rate);
-	dv_useful_answered(&machine->useful, ticket->round, ticket->work->kind,
+	dv_useful_answered(&machine->useful, ticket->useful, ticket->work->kind,
 					   ticket->work->sized ? (int64_t) (ticket->seconds * 100000) : 0, answer->duration);
-	machine->waited += answer->duration;
+	machine->waited += answer->duration - answer->hung;
 	machine->alone += answer->alone;
 	ticket->backend->done++;
 	ticket->backend->done_seconds += ticket->seconds;
@@ -516,7 +521,7 @@ answered(void *target, void *request, const struct answer *answer)
 	user->in_flight_of[ticket->work->kind]--;
 	user->changed = ++machine->ticket;
 	backend->leases--;
-	dv_useful_gone(&machine->useful, ticket->round, machine->in_flight--, machine->engine->now);
+	dv_useful_gone(&machine->useful, ticket->useful, machine->in_flight--, machine->engine->now);
 	room = room_of(machine, user);
 	wake_waiters(machine, user, room > 1 ? room : 1, NULL);
 	free(ticket);
@@ -524,6 +529,21 @@ answered(void *target, void *request, const struct answer *answer)
 		note_read(machine, backend);
 	else
 		try(machine->engine, backend, ++backend->timer);
+}
+
+/* Waiters look again from time to time, and find that nothing is being sent. */
+static void
+end_silence(struct engine *engine, void *target, int64_t number)
+{
+	struct machine *machine = target;
+
+	(void) number;
+	if (machine->config.useful && dv_useful_is_silent(&machine->useful, engine->now))
+	{
+		machine->users[0].changed = ++machine->ticket;
+		wake_waiters(machine, &machine->users[0], 1, NULL);
+	}
+	engine_at(engine, engine->now + LOOK_AGAIN, end_silence, machine, 0);
 }
 
 static void
@@ -581,6 +601,7 @@ machine_init(struct machine *machine, struct engine *engine, struct service *ser
 				  &machine->backends[i], 0);
 	}
 	engine_at(engine, engine->now + SAMPLE_EVERY * SECOND, take_sample, machine, 0);
+	engine_at(engine, begin + LOOK_AGAIN, end_silence, machine, 0);
 }
 
 double

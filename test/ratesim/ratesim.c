@@ -32,6 +32,9 @@ static const struct
 	{"--hint", offsetof(struct saturation, hint)},
 	{"--max-parallel", offsetof(struct saturation, max_parallel)},
 	{"--charged", offsetof(struct saturation, charged)},
+	{"--hang-share", offsetof(struct saturation, hang_share)},
+	{"--hang-users", offsetof(struct saturation, hang_users)},
+	{"--hang-for", offsetof(struct saturation, hang_for)},
 	{"--seconds", offsetof(struct saturation, seconds)},
 	{"--seed", offsetof(struct saturation, seed)},
 };

@@ -11,7 +11,7 @@
 #include "scenario.h"
 
 const struct saturation saturation_default = {
-	.batch = 1, .users = 1, .hint = 52, .seconds = 3600, .seed = 1,
+	.batch = 1, .users = 1, .hint = 52, .hang_users = 16, .seconds = 3600, .seed = 1,
 	/* so little that the limits of the service do not hold requests back */
 	.charged = 2
 };
@@ -30,6 +30,9 @@ saturation_run(const struct saturation *s, const char *name)
 	run.service.capacity_low = s->capacity_low;
 	run.service.capacity_every = s->every;
 	run.service.overload = s->overload / 100;
+	run.service.hang_share = s->hang_share / 100;
+	run.service.hang_users = (int) s->hang_users;
+	run.service.hang_for = s->hang_for;
 	run.repeats = s->batch > 2 && s->capacity > 0 && s->capacity < 100 ? 5 : 1;
 	run.machines[0].users = (int) s->users;
 	run.machines[0].max_parallel = (int) s->max_parallel;
@@ -254,31 +257,70 @@ slow_plugin(struct report *report, double capacity)
 	check_run(report, &run, most, capacity > 0 ? 0.95 : 0.99, 1.5);
 }
 
-/* Four kinds at once, and one kind whose sizes vary by a factor of forty. */
-static void
-mixtures(struct report *report, double jitter)
+/* A capacity of 10, of which four users have other work than batches of one size. */
+static struct run
+mixture(const char *name)
 {
 	struct saturation s = saturation_default;
 	struct run	run;
-	char		name[80];
 
 	s.capacity = 10;
 	s.users = 4;
-	snprintf(name, sizeof(name), "create, update, delete, short reads, jitter %.0f %%", jitter);
 	run = saturation_run(&s, name);
 	run.machines[0].nworks = 0;
+	return run;
+}
+
+static void
+four_kinds(struct report *report, double jitter)
+{
+	char		name[80];
+	struct run	run;
+
+	snprintf(name, sizeof(name), "create, update, delete, short reads, jitter %.0f %%", jitter);
+	run = mixture(name);
 	run_work(&run, DV_KIND_CREATE, 1 - jitter / 100, 1 + jitter / 100);
 	run_work(&run, DV_KIND_UPDATE, 2 * (1 - jitter / 100), 2 * (1 + jitter / 100));
 	run_work(&run, DV_KIND_DELETE, 4 * (1 - jitter / 100), 4 * (1 + jitter / 100));
 	run_work(&run, DV_KIND_READ, 0.2 * (1 - jitter / 100), 0.2 * (1 + jitter / 100));
 	check_run(report, &run, best_possible(&run, 0, 0), 0.95, 1.5);
-	if (jitter > 0)
-		return;
-	run = saturation_run(&s, "batches of 5 to 200 rows");
-	run.machines[0].nworks = 0;
+}
+
+/* by a factor of forty */
+static void
+many_sizes(struct report *report)
+{
+	struct run	run = mixture("batches of 5 to 200 rows");
+
 	run_work(&run, DV_KIND_CREATE, 0.05, 2);
 	run.machines[0].works[0].sized = true;
 	check_run(report, &run, best_possible(&run, 0, 0), 0.95, 1.5);
+}
+
+/*
+ * This percentage of the requests of some of four users hang for some time, which the machine
+ * does not notice.  The others have the capacity, except for what requests take up until it is known
+ * that they hang.
+ */
+static void
+hanging(struct report *report, double batch, double percent, double users, double seconds, double length)
+{
+	struct saturation s = saturation_default;
+	struct run	run;
+	char		name[120];
+
+	s.capacity = 5.5;
+	s.jitter = 30;
+	s.users = 4;
+	s.batch = batch;
+	s.hang_share = percent;
+	s.hang_users = users;
+	s.hang_for = seconds;
+	s.seconds = length;
+	snprintf(name, sizeof(name), "%.0f %% of the requests of %.0f of 4 users hang for %.0f s, batches of %g s, %.0f s",
+			 percent, users, seconds, batch, length);
+	run = saturation_run(&s, name);
+	check_run(report, &run, s.capacity * s.seconds / s.batch, length < 100 ? 0.7 : 0.9, 1.5);
 }
 
 /* The first two minutes: the users together find out what is of use. */
@@ -330,8 +372,13 @@ scenario_changes(struct report *report)
 	changing_capacity(report, 900, 60);
 	slow_plugin(report, 20);
 	slow_plugin(report, 0);
-	mixtures(report, 0);
-	mixtures(report, 60);
+	four_kinds(report, 0);
+	many_sizes(report);
+	four_kinds(report, 60);
+	hanging(report, 1, 5, 4, 100, 3600);
+	hanging(report, 1, 2, 4, 60, 3600);
+	hanging(report, 1, 100, 1, 120, 3600);
+	hanging(report, 1, 100, 1, 120, 60);
 	for (u = 0; u < LENGTH(user_counts); u++)
 		first_minutes(report, user_counts[u]);
 	no_capacity(report, 1, 0.2, 100);

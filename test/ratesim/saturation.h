@@ -21,6 +21,9 @@ struct saturation
 	double		hint;			/* 0: none */
 	double		max_parallel;	/* 0: the hint */
 	double		charged;		/* percent of its duration that a request is charged */
+	double		hang_share;		/* percent of the requests of users up to hang_users that hang */
+	double		hang_users;
+	double		hang_for;		/* seconds */
 	double		seconds;		/* length of the run */
 	double		seed;
 	bool		off;			/* without the useful limit */

@@ -213,11 +213,35 @@ at_fault(const struct service *service, struct answer *answer)
 }
 
 static void
+run(struct engine *engine, void *target, int64_t number)
+{
+	struct request *request = target;
+	struct service *service = request->service;
+
+	(void) number;
+	sim_capacity_enter(&service->capacity, request, work_of(service, request->seconds), engine->now);
+	set_timer(service);
+}
+
+/* Returns how long the request waits for something else than the machine. */
+static int64_t
+hang_time(const struct service *service, int user)
+{
+	const struct service_config *config = &service->config;
+
+	if (config->hang_share <= 0 || user >= config->hang_users ||
+		engine_random(service->engine) >= config->hang_share)
+		return 0;
+	return (int64_t) (config->hang_for * SECOND);
+}
+
+static void
 arrived(struct engine *engine, void *target, int64_t number)
 {
 	struct request *request = target;
 	struct service *service = request->service;
 	struct sim_verdict verdict;
+	int64_t		hangs = hang_time(service, request->user);
 
 	(void) number;
 	if (!at_fault(service, &request->answer))
@@ -238,10 +262,13 @@ arrived(struct engine *engine, void *target, int64_t number)
 		return;
 	}
 	request->began = engine->now;
+	request->answer.hung = hangs;
 	request->answer.alone = (int64_t) (work_of(service, request->seconds) +
 									   service->config.overhead * SECOND);
-	sim_capacity_enter(&service->capacity, request, work_of(service, request->seconds), engine->now);
-	set_timer(service);
+	if (hangs > 0)
+		engine_at(engine, engine->now + hangs, run, request, 0);
+	else
+		run(engine, request, 0);
 }
 
 void

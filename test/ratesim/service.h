@@ -46,6 +46,9 @@ struct service_config
 	double		overload;		/* share lost for each request beyond twice the capacity */
 	double		slow_at;		/* from this second on, if not 0, a plug-in makes requests */
 	double		slow_by;		/* take this many times as long */
+	double		hang_share;		/* this share of the requests of users up to hang_users waits so */
+	int			hang_users;		/* long for something else than the machine */
+	double		hang_for;		/* seconds */
 
 	/* all requests are refused for fault_for seconds from fault_at on; 0: never */
 	double		fault_at;
@@ -61,7 +64,8 @@ struct answer
 	double		remaining_requests;
 	double		remaining_seconds;
 	int64_t		duration;		/* of the exchange, */
-	int64_t		alone;			/* and what it would have been without load */
+	int64_t		hung;			/* the part of it that the machine had no part in, */
+	int64_t		alone;			/* and what the rest would have been without load */
 	int			dop_hint;
 };
 
