@@ -228,7 +228,7 @@ for my $target (qw(test test-asan demo check-live fuzz dvsim bench-dvsim bench-p
 
 # ---- scripts run by hand
 
-for my $call ('demo --halt', 'demo --stop', 'run regress', 'indent --chek', 'live/run --clean a b', 'newcomer readme', 'picture', 'picture a.svg 3 8 0.5 rows',
+for my $call ('demo --halt', 'demo --stop', 'run regress', 'indent --chek', 'live/run --clean a b', 'newcomer readme', 'package', 'package remove', '../packaging/image-volume', 'picture', 'picture a.svg 3 8 0.5 rows',
 	'asan regress', 'chroot', 'chroot sid', 'chroot trixie --only=t', 'bench/write --memory 5000', map { "bench/$_ 5000" } qw(encode peers read sync track write))
 {
 	my $said = capture("bash -c 'test/$call' 2>&1 </dev/null");
