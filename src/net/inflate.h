@@ -4,7 +4,8 @@
  *
  * libdeflate needs a third of zlib's time, but has to have the whole body, and room
  * for all of what comes out.  Bodies are collected whole anyway (inbox.h).  Without
- * libdeflate, libcurl decompresses them with zlib while they arrive.
+ * libdeflate, libcurl decompresses them with zlib while they arrive, and refuses data
+ * of several members.
  *
  * Pure: needs neither PostgreSQL nor libcurl.
  *
@@ -31,12 +32,13 @@ typedef enum dv_inflate_result
 } dv_inflate_result;
 
 /*
- * Returns the length that gzip data claim to have when they are decompressed.  It
- * is not to be believed.
+ * Returns the length that gzip data claim to have when they are decompressed, or the
+ * greatest that they can have.  It is not to be believed, and it is that of the last
+ * member only.
  */
 extern size_t dv_inflate_claim(const char *data, size_t len);
 
-/* Decompresses gzip data of one member into "out". */
+/* Decompresses gzip data of one member or several into "out". */
 extern dv_inflate_result dv_inflate(const char *data, size_t len, char *out, size_t room,
 									size_t *out_len);
 

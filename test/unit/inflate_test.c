@@ -226,7 +226,7 @@ a_body_that_is_not_compressed_is_left_alone(void **state)
 	assert_memory_equal(inbox.body, made, made_len);
 }
 
-/* A body that is cut short anywhere, one with another checksum or length, and one that is followed by something. */
+/* A body that is cut short anywhere, one with another checksum or length, and one that is followed by something else. */
 static void
 a_broken_body_is_refused(void **state)
 {
@@ -247,10 +247,60 @@ a_broken_body_is_refused(void **state)
 	assert_int_equal(receive(OK), DV_INBOX_TAKEN);
 	put_byte(0);
 	assert_int_equal(receive(OK), DV_INBOX_BROKEN);
-	made_len--;
-	swell(10);
+	assert_int_equal(store.taken, inbox.body_room);
+}
+
+/* One member after the other, of which the last one says how long it is itself. */
+static void
+members_are_put_together(void **state)
+{
+	size_t		first;
+	size_t		whole;
+
+	(void) state;
+	store_data("{\"value\":", 9);
+	store_data("", 0);
+	store_data(" 1}", 3);
+	assert_int_equal(receive(OK), DV_INBOX_TAKEN);
+	assert_string_equal(inbox.body, "{\"value\": 1}");
+	assert_int_equal(inbox.body_len, 12);
+	inbox.max_body = 12;
+	assert_int_equal(receive(OK), DV_INBOX_TAKEN);
+	inbox.max_body = 11;
+	assert_int_equal(receive(OK), DV_INBOX_TOO_LARGE);
+
+	/* each of them has to be whole */
+	inbox.max_body = 100 * MEGABYTE;
+	made_len = 0;
+	assert_int_equal(swell(1000) + swell(10), 260582);
+	whole = made_len;
+	assert_int_equal(receive(OK), DV_INBOX_TAKEN);
+	assert_int_equal(inbox.body_len, 260582);
+	made_len = 0;
+	swell(1000);
+	first = made_len;
+	for (made_len = first + 1; made_len < whole; made_len++)
+		assert_int_equal(receive(OK), DV_INBOX_BROKEN);
+	made[first - 1] ^= 0x40;
 	assert_int_equal(receive(OK), DV_INBOX_BROKEN);
 	assert_int_equal(store.taken, inbox.body_room);
+}
+
+/* Two bits stand for 258 bytes at most, so no more than that is allocated for a lie. */
+static void
+claims_end_where_compression_does(void **state)
+{
+	size_t		len = swell(10);
+
+	(void) state;
+	assert_int_equal(dv_inflate_claim((const char *) made, made_len), len);
+	made_len -= 4;
+	put_four((uint32_t) made_len * 1032 + 4 * 1032);
+	assert_int_equal(dv_inflate_claim((const char *) made, made_len), made_len * 1032);
+	made_len -= 4;
+	put_four(UINT32_MAX);
+	assert_int_equal(dv_inflate_claim((const char *) made, made_len), made_len * 1032);
+	assert_int_equal(dv_inflate_claim((const char *) made, 3), 0);
 }
 
 /* What the end says about the length is neither believed nor allocated beyond the limit. */
@@ -389,7 +439,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(a_body_is_decompressed, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_body_that_is_not_compressed_is_left_alone, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_broken_body_is_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(members_are_put_together, setup, teardown),
 		cmocka_unit_test_setup_teardown(lies_about_the_length_are_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(claims_end_where_compression_does, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_body_grows_up_to_its_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(data_that_cannot_be_compressed_have_the_same_limit, setup, teardown),
 		cmocka_unit_test_setup_teardown(bodies_share_a_store, setup, teardown),
