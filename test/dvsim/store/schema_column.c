@@ -329,8 +329,12 @@ column_options(struct build *build, struct draft *draft, struct sim_column *colu
 	column->options->name = sim_fmt(build->arena, "%s_%s", draft->table->name, column->name);
 	if (json_object_object_get_ex(json, "options", &array) &&
 		json_object_is_type(array, json_type_array))
+	{
+		/* a choice may have no options yet */
 		build_options(build, column->options, array);
-	else if (column->type == SIM_BOOLEAN)
+		return true;
+	}
+	if (column->type == SIM_BOOLEAN)
 	{
 		array = json_tokener_parse("[[0,\"No\"],[1,\"Yes\"]]");
 		build_options(build, column->options, array);

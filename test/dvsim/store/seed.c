@@ -296,7 +296,10 @@ fill_choice(struct seeder *s, sqlite3_stmt *stmt, uint64_t random, int64_t ordin
 	const struct sim_option_set *set = s->column->options;
 
 	(void) ordinal;
-	sqlite3_bind_int(stmt, s->param, set->options[random % (uint64_t) set->n].value);
+	if (set->n == 0)
+		sqlite3_bind_null(stmt, s->param);
+	else
+		sqlite3_bind_int(stmt, s->param, set->options[random % (uint64_t) set->n].value);
 }
 
 static void
