@@ -13,7 +13,7 @@ DISTVERSION = $(EXTVERSION).0-rc1
 MODULE_big = dataverse_fdw
 # The extension's script, assembled in this order
 SCRIPT = $(addprefix src/sql/,schema.sql check.sql functions.sql pool.sql rejects.sql import.sql changes.sql run_types.sql copies.sql runs.sql pull_columns.sql pull_prepare.sql \
-	pull_steps.sql pull.sql track.sql conflicts.sql sync_steps.sql sync.sql pushes.sql push_steps.sql push.sql metrics.sql comments.sql grants.sql)
+	pull_steps.sql pull.sql track.sql conflicts.sql sync_steps.sql sync.sql pushes.sql push_steps.sql push.sql metrics.sql export.sql comments.sql grants.sql)
 DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
 
 # another folder in builds outside the source tree, as in Debian's
