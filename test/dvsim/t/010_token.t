@@ -122,6 +122,14 @@ refused('scope of another origin', 400, 'invalid_resource', 500011,
 refused('scope without .default', 400, 'invalid_scope', 1002012,
 	{ %good, scope => "$base/user_impersonation" });
 refused('unknown tenant', 400, 'invalid_request', 90002, {%good}, '/unknown/oauth2/v2.0/token');
+
+# ---------------------------------------------------------------- where tokens are
+
+my $openid = $s->spawn_plain('GET', '/ten%22ant/v2.0/.well-known/openid-configuration')->result;
+is($openid->status, 200, 'the document about the endpoints');
+like($openid->json->{token_endpoint}, qr{^\Q$base\E/ten(%22|")ant/oauth2/v2\.0/token$}, 'names that of tokens');
+is($s->spawn_plain('GET', '/unknown/v2.0/.well-known/openid-configuration')->result->json->{error_codes}[0], 90002,
+	'not for an unknown tenant');
 refused('nothing at all', 400, 'invalid_request', 900144, {});
 is($s->spawn_plain('POST', '/t/oauth2/v2.0/token', '{"client_id":"app1"}',
 		'Content-Type' => 'application/json')->result->json->{error_codes}[0],

@@ -41,7 +41,7 @@ for my $tls (0, 1)
 	my $s = Dvsim->start($tls ? '--tls' : ());
 
 	local $ENV{BASE} = $s->base;
-	local @ENV{qw(CURL_CA_BUNDLE SSL_CERT_FILE NODE_EXTRA_CA_CERTS)} = ($s->{proc}{ca}) x 3 if $tls;
+	local @ENV{qw(CURL_CA_BUNDLE SSL_CERT_FILE NODE_EXTRA_CA_CERTS)} = ($s->ca_file) x 3 if $tls;
 	for my $client (@clients)
 	{
 		my ($name, $how, $what) = @$client;

@@ -1,7 +1,8 @@
 /*
  * token.c
- *		The endpoints that issue access tokens: Microsoft Entra's, the
- *		instance metadata service's and App Service's.
+ *		The endpoints that issue access tokens: Microsoft Entra's, with the
+ *		document by which clients find it, the instance metadata service's and
+ *		App Service's.
  *
  * SPDX-License-Identifier: PostgreSQL
  */
@@ -14,6 +15,7 @@
 #include "wire/wire.h"
 
 #define TOKEN_TAIL "/oauth2/v2.0/token"
+#define OPENID_TAIL "/v2.0/.well-known/openid-configuration"
 #define IMDS_PATH "/metadata/identity/oauth2/token"
 #define APP_SERVICE_PATH "/msi/token"
 #define JWT_BEARER "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -25,16 +27,16 @@ static const struct sim_pair standing[] = {
 	{"X-Content-Type-Options", "nosniff"},
 };
 
-/* the tenant of "/{tenant}/oauth2/v2.0/token", or NULL */
+/* the tenant of "/{tenant}" and this tail, or NULL */
 static const char *
-tenant_of(const struct sim_req *req)
+tenant_of(const struct sim_req *req, const char *tail)
 {
 	const char *slash;
 
 	if (req->path[0] != '/')
 		return NULL;
 	slash = strchr(req->path + 1, '/');
-	if (slash == NULL || slash == req->path + 1 || strcmp(slash, TOKEN_TAIL) != 0)
+	if (slash == NULL || slash == req->path + 1 || strcmp(slash, tail) != 0)
 		return NULL;
 	return sim_strndup(req->arena, req->path + 1, (size_t) (slash - req->path - 1));
 }
@@ -48,7 +50,8 @@ managed_path(const struct sim_req *req)
 bool
 sim_token_path(const struct sim_exchange *exchange)
 {
-	return managed_path(&exchange->req) || tenant_of(&exchange->req) != NULL;
+	return managed_path(&exchange->req) || tenant_of(&exchange->req, TOKEN_TAIL) != NULL ||
+		tenant_of(&exchange->req, OPENID_TAIL) != NULL;
 }
 
 /* the form's fields, or those of the query for managed identities, into req->params */
@@ -209,6 +212,18 @@ check_credential(struct sim_exchange *exchange, const struct sim_user *user, con
 }
 
 static bool
+check_tenant(struct sim_exchange *exchange, const char *tenant)
+{
+	if (strcmp(tenant, "unknown") == 0)
+		return refuse(exchange, 400, 90002, "invalid_request",
+					  "Tenant '%s' not found. Check to make sure you have the correct tenant ID "
+					  "and are signing into the correct cloud. Check with your subscription "
+					  "administrator, this may happen if there are no active subscriptions for "
+					  "the tenant.", tenant);
+	return true;
+}
+
+static bool
 check_request(struct sim_wire *wire, struct sim_exchange *exchange, const char *tenant,
 			  struct sim_user **user)
 {
@@ -219,12 +234,8 @@ check_request(struct sim_wire *wire, struct sim_exchange *exchange, const char *
 	if (strcmp(req->method, "POST") != 0)
 		return refuse(exchange, 400, 900561, "invalid_request", "The endpoint only accepts POST "
 					  "requests. Received a %s request.", req->method);
-	if (strcmp(tenant, "unknown") == 0)
-		return refuse(exchange, 400, 90002, "invalid_request",
-					  "Tenant '%s' not found. Check to make sure you have the correct tenant ID "
-					  "and are signing into the correct cloud. Check with your subscription "
-					  "administrator, this may happen if there are no active subscriptions for "
-					  "the tenant.", tenant);
+	if (!check_tenant(exchange, tenant))
+		return false;
 	if (grant == NULL || grant[0] == '\0')
 		return refuse(exchange, 400, 900144, "invalid_request",
 					  "The request body must contain the following parameter: 'grant_type'.");
@@ -260,6 +271,34 @@ entra(struct sim_wire *wire, struct sim_exchange *exchange, const char *tenant)
 	sim_putf(&exchange->res.body, "{\"token_type\":\"Bearer\",\"expires_in\":%lld,"
 			 "\"ext_expires_in\":%lld,\"access_token\":\"%s\"}",
 			 (long long) seconds, (long long) seconds, token);
+}
+
+static void
+put_address(struct sim_exchange *exchange, const char *name, const char *tenant, const char *tail)
+{
+	const char *url = sim_fmt(exchange->req.arena, "%s/%s%s", exchange->req.base_url, tenant, tail);
+
+	sim_putf(&exchange->res.body, "\"%s\":", name);
+	sim_put_json_bytes(&exchange->res.body, url, strlen(url));
+}
+
+/* The document by which MSAL for Python finds the token endpoint, as far as it applies here. */
+static void
+openid_configuration(struct sim_exchange *exchange, const char *tenant)
+{
+	struct sim_buf *body = &exchange->res.body;
+
+	if (!check_tenant(exchange, tenant))
+		return;
+	exchange->res.status = 200;
+	exchange->res.content_type = "application/json; charset=utf-8";
+	sim_putc(body, '{');
+	put_address(exchange, "token_endpoint", tenant, TOKEN_TAIL);
+	sim_puts(body, ",\"token_endpoint_auth_methods_supported\":[\"client_secret_post\",\"private_key_jwt\"],");
+	put_address(exchange, "issuer", tenant, "/v2.0");
+	sim_putc(body, ',');
+	put_address(exchange, "authorization_endpoint", tenant, "/oauth2/v2.0/authorize");
+	sim_putc(body, '}');
 }
 
 static void
@@ -326,12 +365,15 @@ void
 sim_token(struct sim_wire *wire, struct sim_exchange *exchange)
 {
 	struct sim_arena *arena = exchange->req.arena;
-	const char *tenant = tenant_of(&exchange->req);
+	const char *tenant = tenant_of(&exchange->req, TOKEN_TAIL);
+	const char *configured = tenant_of(&exchange->req, OPENID_TAIL);
 
 	for (size_t i = 0; i < sizeof(standing) / sizeof(standing[0]); i++)
 		sim_pair_borrow(arena, &exchange->head, standing[i].name, standing[i].value);
 	read_fields(&exchange->req);
-	if (tenant != NULL)
+	if (configured != NULL)
+		openid_configuration(exchange, configured);
+	else if (tenant != NULL)
 		entra(wire, exchange, tenant);
 	else
 		managed_identity(wire, exchange);
