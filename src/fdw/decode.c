@@ -443,7 +443,7 @@ why_not(const dv_decoder *decoder, const dv_value *value, dv_value_status status
 }
 
 static void
-pg_attribute_noreturn()
+__attribute__((noreturn))
 refuse_value(const dv_decoder *decoder, const dv_value *value, dv_value_status status)
 {
 	ereport(ERROR,
