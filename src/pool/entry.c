@@ -322,7 +322,7 @@ displace_user(dv_shared *shared, int share, int64 now)
 		if (leases[i].ticket != 0)
 			dv_shared_free_lease(shared, user, &leases[i]);
 	dv_wait_forget(shared, user);
-	dv_wait_freed(shared, user, 1, now);
+	dv_wait_freed(shared, user, 1, 0, now);
 	for (i = 0; i < shared->nviews; i++)
 		for (k = 0; k < shared->nbackends && dv_shared_views(shared)[i].user == user; k++)
 			dv_set_put(dv_shared_uses(shared, dv_shared_backend_at(shared, k)), i, false);
@@ -633,7 +633,7 @@ dv_entry_prove(dv_shared *shared, int entry, const dv_entry_key *key, int64 now)
 		claim->proven = true;
 		dv_environment_join(shared, entry, key->environment);
 		/* its useful limit may be higher than that of a claim */
-		dv_wait_freed(shared, entry, 1, now);
+		dv_wait_freed(shared, entry, 1, 0, now);
 		known = entry;
 	}
 	user = &dv_shared_users(shared)[known];

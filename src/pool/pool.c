@@ -17,7 +17,6 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 
-#include "net/text.h"
 #include "pool/environment.h"
 #include "pool/place.h"
 #include "pool/report.h"
@@ -159,7 +158,7 @@ candidate_of(const dv_try *t, int user)
 	{
 		c.not_before = dv_pool_not_before(entry, t->kind, t->now);
 		if (t->goes_beyond && dv_budget_keeps(&entry->budget, entry->in_flight, t->now))
-			c.not_before = 0;
+			c.not_before = Min(c.not_before, t->now);
 	}
 	return c;
 }
@@ -242,19 +241,98 @@ contest(dv_try *t)
 	}
 }
 
+/* Returns what calls of the pool do not heed; the maximum, only if they are short. */
+static int
+heedless_of(const dv_pool_policy *policy)
+{
+	return (policy->throttle_tracking ? 0 : DV_OBSTACLE_THROTTLE) |
+		(policy->budget_pacing ? 0 : DV_OBSTACLE_BUDGET) |
+		(policy->max_parallel > 0 ? 0 : DV_OBSTACLE_MAXIMUM) |
+		(policy->rate.adaptive ? 0 : DV_OBSTACLE_RATE) |
+		(heeds_useful_limit(policy) ? 0 : DV_OBSTACLE_LATENCY);
+}
+
+/* Returns the time of the user's next request, if its budget is paced, or 0. */
+static int64
+pace_of(const dv_pool_policy *policy, dv_shared_user *user, dv_kind kind, int64 now)
+{
+	return policy->budget_pacing ? dv_pool_not_before(user, kind, now) : 0;
+}
+
 /* Returns what stops other calls for this user. */
 static int
-obstacles_to(const dv_try *t, int candidate)
+obstacles_to(const dv_pool_policy *policy, dv_shared *shared, int entry, dv_kind kind, int64 now)
 {
-	dv_shared  *shared = t->pool->shared;
-	int			entry = entry_of(t, candidate);
-	int			obstacles = dv_wait_obstacles(shared, entry, t->now);
+	dv_shared_user *user = &dv_shared_users(shared)[entry];
+	int			obstacles = dv_wait_obstacles(shared, entry, now);
 
-	if (t->now < t->candidates[candidate].not_before)
+	if (now < pace_of(policy, user, kind, now))
 		obstacles |= DV_OBSTACLE_BUDGET;
-	if (room_of(&t->pool->policy, &dv_shared_users(shared)[entry], t->now) <= 0)
+	if (room_of(policy, user, now) <= 0)
 		obstacles |= DV_OBSTACLE_RATE;
 	return obstacles;
+}
+
+/*
+ * Those that wait for the budget of a user try one after the other.  Called when it has
+ * changed, or is left to the next one.
+ */
+static void
+call_next(const dv_pool_policy *policy, dv_shared *shared, int entry, dv_kind kind, int obstacles,
+		  int64 now)
+{
+	dv_shared_user *user = &dv_shared_users(shared)[entry];
+	int64		when = pace_of(policy, user, kind, now);
+
+	obstacles &= ~heedless_of(policy) | DV_OBSTACLE_MAXIMUM;
+	if (when != 0 && (obstacles & ~DV_OBSTACLE_BUDGET) == 0)
+		dv_wait_turn(shared, entry, Max(when, now), user->budget.spacing / 4, now);
+}
+
+/* Offers others what is free of a user. */
+static void
+offer(const dv_pool_policy *policy, dv_shared *shared, int entry, dv_kind kind, int64 now)
+{
+	dv_shared_user *user = &dv_shared_users(shared)[entry];
+	int			obstacles;
+	int			room = 1;
+
+	if (dv_wait_first(shared) == NULL)
+		return;
+	obstacles = obstacles_to(policy, shared, entry, kind, now);
+	if (pace_of(policy, user, kind, now) == 0)
+		room = room_of(policy, user, now);
+	if (heeds_useful_limit(policy))
+		room = Min(room, dv_environment_room(shared, entry, now));
+	dv_wait_freed(shared, entry, Max(room, 1), obstacles, now);
+	call_next(policy, shared, entry, kind, obstacles, now);
+}
+
+/*
+ * Returns when it is this session's turn.  Those ahead of it take one turn each, at the rate of
+ * all users that they wait for.
+ */
+static int64
+turn_of(const dv_try *t, int64 first)
+{
+	double		rate = 0;
+	int			ahead = 0;
+	int			i;
+
+	for (i = 0; i < t->n; i++)
+	{
+		const dv_candidate *c = &t->candidates[i];
+		int64		spacing = user_at(t->pool, t->user[i])->budget.spacing;
+
+		/* when a throttle ends, there may be slots for all */
+		if (t->now < c->throttled_until)
+			return first;
+		if (t->now >= c->not_before)
+			continue;
+		rate += 1.0 / (spacing > 0 ? spacing : DV_WAKE_GRACE);
+		ahead = Max(ahead, dv_wait_ahead(t->pool->shared, entry_of(t, i), t->mine, t->now));
+	}
+	return first + (int64) (ahead / rate);
 }
 
 /*
@@ -265,29 +343,31 @@ obstacles_to(const dv_try *t, int candidate)
 static void
 pass_on(const dv_try *t)
 {
+	const dv_pool_policy *policy = &t->pool->policy;
+	dv_shared  *shared = t->pool->shared;
 	int			i;
 
+	if (dv_wait_first(shared) == NULL)
+		return;
 	for (i = 0; i < t->n; i++)
 	{
 		int			entry = entry_of(t, i);
 		int			reserved = t->candidates[i].reserved;
+		bool		taken = t->lease->pool != NULL && t->lease->user == t->user[i];
+		int			obstacles;
 
 		if (reserved > 0)
-			dv_wait_wake(t->pool->shared, entry, reserved, 0, t->mine, t->now);
-		else if (t->tried < user_at(t->pool, t->user[i])->changed)
-			dv_wait_wake(t->pool->shared, entry, 1, obstacles_to(t, i), t->mine, t->now);
+			dv_wait_wake(shared, entry, reserved, 0, t->mine, t->now);
+		if (reserved > 0 || t->tried >= user_at(t->pool, t->user[i])->changed)
+			continue;
+		obstacles = obstacles_to(policy, shared, entry, t->kind, t->now);
+		/* a turn is over when the request is sent */
+		if (taken && t->candidates[i].not_before != 0)
+			obstacles |= DV_OBSTACLE_BUDGET;
+		dv_wait_wake(shared, entry, 1, obstacles, t->mine, t->now);
+		if (!taken)
+			call_next(policy, shared, entry, t->kind, obstacles, t->now);
 	}
-}
-
-/* Returns what calls of the pool do not heed; the maximum, only if they are short. */
-static int
-heedless_of(const dv_pool_policy *policy)
-{
-	return (policy->throttle_tracking ? 0 : DV_OBSTACLE_THROTTLE) |
-		(policy->budget_pacing ? 0 : DV_OBSTACLE_BUDGET) |
-		(policy->max_parallel > 0 ? 0 : DV_OBSTACLE_MAXIMUM) |
-		(policy->rate.adaptive ? 0 : DV_OBSTACLE_RATE) |
-		(heeds_useful_limit(policy) ? 0 : DV_OBSTACLE_LATENCY);
 }
 
 void
@@ -334,6 +414,7 @@ sum_up_tries(dv_shared *shared, dv_shared_backend *mine)
 
 	mine->tried = PG_UINT64_MAX;
 	mine->next_try = 0;
+	mine->paced = false;
 	dlist_foreach(iter, &waiting)
 	{
 		const dv_lease *lease = dlist_container(dv_lease, node, iter.cur);
@@ -343,6 +424,7 @@ sum_up_tries(dv_shared *shared, dv_shared_backend *mine)
 		mine->tried = Min(mine->tried, lease->tried);
 		if (lease->next_try != 0 && (mine->next_try == 0 || lease->next_try < mine->next_try))
 			mine->next_try = lease->next_try;
+		mine->paced |= lease->paced;
 	}
 	if (mine->tried >= mine->woken_for)
 		mine->woken_at = 0;
@@ -368,6 +450,7 @@ enlist(const dv_try *t, uint64 allowed, const dv_choice *choice)
 	mine->heedless |= heedless_of(&t->pool->policy);
 	mine->heedful |= ~heedless_of(&t->pool->policy);
 	t->lease->next_try = choice->until;
+	t->lease->paced = choice->kind == DV_CHOICE_PACED;
 	/* it wants to be woken if others do not take the slots that it leaves to them */
 	for (i = 0; i < t->n; i++)
 		left = left || t->candidates[i].reserved > 0;
@@ -393,6 +476,7 @@ delist(dv_lease *lease, dv_shared_backend *mine, int64 now)
 	lease->waits_in = NULL;
 	lease->tried = 0;
 	lease->next_try = 0;
+	lease->paced = false;
 	lease->busy_since = 0;
 	if (--mine->waiting == 0)
 		dv_wait_remove(shared, dv_shared_claimed(shared));
@@ -626,6 +710,8 @@ dv_pool_acquire(dv_pool *pool, dv_kind kind, uint64 allowed, dv_lease *lease)
 	if (choice.kind == DV_CHOICE_BUSY && until != 0 &&
 		(choice.until == 0 || until < choice.until))
 		choice.until = until;
+	if (choice.kind == DV_CHOICE_PACED)
+		choice.until = turn_of(&t, choice.until);
 	if (choice.user >= 0)
 		choice.user = t.user[choice.user];
 	watch_timeout(&t, &choice);
@@ -672,7 +758,6 @@ give_back(dv_lease *lease, int64 now)
 	dv_place   *place = &pool->places[lease->user];
 	dv_shared_user *user = dv_place_user(&lease->place);
 	dv_shared_lease *record = record_of(lease);
-	int			room;
 
 	lease->pool = NULL;
 	if (record != NULL)
@@ -682,10 +767,7 @@ give_back(dv_lease *lease, int64 now)
 	/* a turn that was not used is not lost */
 	if (!lease->sent && user->last_used == lease->ticket)
 		user->last_used = lease->last_ticket;
-	room = room_of(&pool->policy, user, now);
-	if (heeds_useful_limit(&pool->policy))
-		room = Min(room, dv_environment_room(shared, lease->place.entry, now));
-	dv_wait_freed(shared, lease->place.entry, Max(room, 1), now);
+	offer(&pool->policy, shared, lease->place.entry, lease->kind, now);
 	/* the claim has been proved meanwhile */
 	if (place->shared == shared && place->entry != lease->place.entry &&
 		dv_place_user(place) != NULL)
@@ -743,6 +825,9 @@ dv_lease_sent(dv_lease *lease)
 			record->due = lease->sent_at + due_after(user, lease->kind);
 			dv_environment_sent(shared, lease->place.entry, record, lease->sent_at);
 		}
+		if (dv_wait_first(shared) != NULL)
+			call_next(&lease->pool->policy, shared, lease->place.entry, lease->kind,
+					  dv_wait_obstacles(shared, lease->place.entry, lease->sent_at), lease->sent_at);
 	}
 	LWLockRelease(&shared->lock);
 }
@@ -790,15 +875,21 @@ give_up(dv_lease *lease, int64 now)
 	dv_pool    *pool = lease->waits_in;
 	uint64		wanted = lease->wanted;
 	uint64		tried = lease->tried;
+	bool		paced = lease->paced;
 	int			i;
 
 	delist(lease, dv_place_my_row(pool->shared), now);
 	for (i = 0; i < pool->spec.n; i++)
 	{
-		const dv_shared_user *user = dv_place_user(&pool->places[i]);
+		dv_shared_user *user = dv_place_user(&pool->places[i]);
+		int			entry = pool->places[i].entry;
 
-		if ((wanted >> i & 1) != 0 && user != NULL && tried < user->changed)
-			dv_wait_wake(pool->shared, pool->places[i].entry, 1, 0, NULL, now);
+		if ((wanted >> i & 1) == 0 || user == NULL)
+			continue;
+		if (tried < user->changed)
+			dv_wait_wake(pool->shared, entry, 1, 0, NULL, now);
+		if (paced)
+			call_next(&pool->policy, pool->shared, entry, user->last_kind, 0, now);
 	}
 }
 
@@ -824,154 +915,4 @@ dv_lease_drop(dv_lease *lease)
 		drop_in(lease->place.shared, lease, give_back);
 	lease->pool = NULL;
 	lease->waits_in = NULL;
-}
-
-/*
- * Notes of sessions.  A user whose entry has given way is no longer noted.
- */
-
-void
-dv_pool_show_aside(dv_pool *pool, int user, int64 until, bool whole, const char *reason)
-{
-	const char *common = dv_text_common(reason, DV_REASON_LEN);
-	dv_shared_view *view;
-
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	view = dv_place_view(&pool->places[user]);
-	if (view != NULL)
-	{
-		view->aside_until = until;
-		view->aside_whole = whole;
-		strlcpy(view->aside_reason, common, DV_REASON_LEN);
-	}
-	LWLockRelease(&pool->shared->lock);
-}
-
-void
-dv_pool_hide_aside(dv_pool *pool, int user, int64 until)
-{
-	dv_shared_view *view;
-
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	view = dv_place_view(&pool->places[user]);
-	if (view != NULL && view->aside_until == until)
-		view->aside_until = 0;
-	LWLockRelease(&pool->shared->lock);
-}
-
-void
-dv_pool_count_retry(dv_pool *pool, int user, dv_retry_cause cause)
-{
-	dv_shared_user *entry;
-
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	entry = dv_place_user(&pool->places[user]);
-	if (entry != NULL)
-		entry->retries[cause]++;
-	LWLockRelease(&pool->shared->lock);
-}
-
-void
-dv_pool_count_wait(dv_pool *pool, int user, int64 microseconds)
-{
-	dv_shared_user *entry;
-
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	entry = dv_place_user(&pool->places[user]);
-	if (entry != NULL)
-		entry->waited += microseconds;
-	LWLockRelease(&pool->shared->lock);
-}
-
-void
-dv_pool_note_answer(dv_pool *pool, int user, int64 bytes, int64 duration)
-{
-	dv_shared_user *entry;
-
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	entry = dv_place_user(&pool->places[user]);
-	if (entry != NULL)
-		dv_latency_note(&entry->latency, bytes, duration);
-	LWLockRelease(&pool->shared->lock);
-}
-
-void
-dv_pool_note_rows(dv_pool *pool, int user, int64 rows, int64 bytes)
-{
-	dv_shared_user *entry;
-
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	entry = dv_place_user(&pool->places[user]);
-	if (entry != NULL)
-	{
-		entry->rows[DV_KIND_READ] += rows;
-		dv_latency_note_rows(&entry->latency, rows, bytes);
-	}
-	LWLockRelease(&pool->shared->lock);
-}
-
-int64
-dv_pool_served_at(const dv_pool *pool)
-{
-	int64		last = 0;
-	int			i;
-
-	LWLockAcquire(&pool->shared->lock, LW_SHARED);
-	for (i = 0; i < dv_pool_size(pool); i++)
-	{
-		const dv_shared_user *entry = dv_place_user(&pool->places[i]);
-
-		if (entry != NULL)
-			last = Max(last, entry->served_at);
-	}
-	LWLockRelease(&pool->shared->lock);
-	return last;
-}
-
-void
-dv_pool_note_served(dv_pool *pool, int user)
-{
-	dv_shared_user *entry;
-
-	LWLockAcquire(&pool->shared->lock, LW_EXCLUSIVE);
-	entry = dv_place_user(&pool->places[user]);
-	if (entry != NULL)
-		entry->served_at = dv_now();
-	LWLockRelease(&pool->shared->lock);
-}
-
-/* Returns false if the user's entry has given way. */
-static bool
-copy_user(const dv_pool *pool, int user, dv_shared_user *copy)
-{
-	const dv_shared_user *entry;
-
-	LWLockAcquire(&pool->shared->lock, LW_SHARED);
-	entry = dv_place_user(&pool->places[user]);
-	if (entry != NULL)
-		*copy = *entry;
-	LWLockRelease(&pool->shared->lock);
-	return entry != NULL;
-}
-
-void
-dv_pool_log_rate(const dv_pool *pool, int user)
-{
-	dv_shared_user copy;
-
-	if (!message_level_is_interesting(DEBUG2) || !copy_user(pool, user, &copy))
-		return;
-	ereport(DEBUG2,
-			(errmsg_internal("adaptive rate of application user \"%s\": %d of %d requests at once, %d successes since it changed, %lld throttles in total",
-							 pool->names[user], copy.rate.current, copy.rate.max,
-							 copy.rate.successes, (long long) copy.rate.total_throttles)));
-}
-
-dv_throttle
-dv_pool_throttle(const dv_pool *pool, int user)
-{
-	dv_throttle none = {0};
-	dv_shared_user copy;
-
-	return copy_user(pool, user, &copy) ? copy.throttle : none;
 }

@@ -112,6 +112,7 @@ typedef struct dv_lease
 	uint64		wanted;			/* the users that it waits for */
 	uint64		tried;			/* ticket of the last try that failed */
 	int64		next_try;		/* 0: never */
+	bool		paced;			/* next_try is its turn */
 	int64		busy_since;		/* when all slots were found taken, in the time of
 								 * dv_http_present; 0: they are not */
 } dv_lease;

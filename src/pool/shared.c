@@ -356,7 +356,7 @@ free_backend(dv_shared *s, int which)
 		}
 		/* pass on the wake-up that it got, and the slots that it had a claim to */
 		if (freed > 0 || (backend->waiting > 0 && dv_set_has(dv_shared_wants(backend), i)))
-			dv_wait_freed(s, i, Max(freed, 1), now);
+			dv_wait_freed(s, i, Max(freed, 1), 0, now);
 	}
 	memset(backend, 0, backend_size(s->nwords));
 }

@@ -19,7 +19,7 @@
  *											by whoever lends on or sweeps
  *	 backends[i].uses, wants, waiting,
  *	 waiting_since, tried, next_try,
- *	 heedless, heedful						lock exclusive; written by the owner, and
+ *	 paced, heedless, heedful				lock exclusive; written by the owner, and
  *											by whoever makes an entry give way
  *	 first_waiter, backends[i].next_waiter,
  *	 previous_waiter						lock exclusive; written by a backend that begins
@@ -178,6 +178,7 @@ typedef struct dv_shared_backend
 	uint64		woken_for;		/* ticket of the change for which it was woken */
 	uint64		tried;			/* ticket of the oldest of its calls' last tries */
 	int64		next_try;		/* when one of them tries by itself; 0: never */
+	bool		paced;			/* one of them waits for its turn */
 	int			heedless;		/* dv_obstacle: those that do not stop some of its calls, */
 	int			heedful;		/* and those that stop some of them */
 	int			next_waiter;	/* in the list of those that wait: index of a row plus 1, or 0 */

@@ -12,6 +12,12 @@
  * for, or not all of it, wakes the next one.  No waiter is woken twice for the same
  * change, so this comes to an end, and no waiter that could send sleeps on.
  *
+ * Turns.  When the budget of a user is paced, all that wait for it would find the same
+ * time for the next request.  Each sleeps until its own turn instead, behind those that
+ * are needier (dv_wait_ahead).  The pace changes and sessions leave, so whenever a
+ * request has been sent or answered, the first in turn is woken if its turn has come
+ * nearer (dv_wait_turn).  If its turn is later, it finds that out by itself.
+ *
  * Presence.  A backend that has an open cursor, whose client sends no more rows, or
  * that waits for a lock, may have calls under way or waiting, but does not notice
  * its latch.  Others do not wait for it or wake it, and it tries by itself when it
@@ -266,6 +272,20 @@ neediest_waiter(dv_shared *s, int user, int obstacles, int passable, const dv_sh
 	return best;
 }
 
+/* Returns false if it has just left. */
+static bool
+wake(dv_shared_backend *row, uint64 changed, int64 now)
+{
+	row->woken_at = now;
+	row->woken_for = changed;
+	pg_memory_barrier();
+	if (is_there(row))
+		SetLatch(&ProcGlobal->allProcs[row->procno].procLatch);
+	else
+		row->woken_at = 0;
+	return row->woken_at != 0;
+}
+
 void
 dv_wait_wake(dv_shared *s, int user, int n, int obstacles, const dv_shared_backend *mine, int64 now)
 {
@@ -282,16 +302,7 @@ dv_wait_wake(dv_shared *s, int user, int n, int obstacles, const dv_shared_backe
 
 		if (row == NULL)
 			return;
-		row->woken_at = now;
-		row->woken_for = dv_shared_users(s)[user].changed;
-		pg_memory_barrier();
-		if (!is_there(row))
-		{
-			row->woken_at = 0;	/* it has just left */
-			continue;
-		}
-		SetLatch(&ProcGlobal->allProcs[row->procno].procLatch);
-		if (row->presence != DV_WATCHING)
+		if (wake(row, dv_shared_users(s)[user].changed, now) && row->presence != DV_WATCHING)
 			n--;
 	}
 }
@@ -332,9 +343,9 @@ change_others(dv_shared *s, int user, int64 now)
 }
 
 void
-dv_wait_freed(dv_shared *s, int user, int n, int64 now)
+dv_wait_freed(dv_shared *s, int user, int n, int obstacles, int64 now)
 {
-	change(s, user, n, dv_wait_obstacles(s, user, now), now);
+	change(s, user, n, obstacles | dv_wait_obstacles(s, user, now), now);
 	change_others(s, user, now);
 }
 
@@ -343,6 +354,66 @@ dv_wait_changed(dv_shared *s, int user, int64 now)
 {
 	change(s, user, INT_MAX, 0, now);
 	change_others(s, user, now);
+}
+
+/*
+ * Turns.
+ */
+
+int
+dv_wait_ahead(dv_shared *s, int user, const dv_shared_backend *mine, int64 now)
+{
+	dv_claim	claim = dv_wait_claim(mine, now);
+	dv_shared_backend *row;
+	int			n = 0;
+
+	for (row = dv_wait_first(s); row != NULL; row = dv_wait_next(s, row))
+	{
+		dv_claim	other = dv_wait_claim(row, now);
+
+		n += row != mine && row->paced && waits_for(row, user) && is_there(row) &&
+			!is_overdue(row, now) && dv_needier(&other, &claim);
+	}
+	return n;
+}
+
+/* Those that have not tried since something changed do not know yet that they have a turn. */
+static dv_shared_backend *
+first_in_turn(dv_shared *s, int user, int64 now)
+{
+	uint64		changed = dv_shared_users(s)[user].changed;
+	dv_shared_backend *best = NULL;
+	dv_claim	best_claim = {0};
+	dv_shared_backend *row;
+
+	for (row = dv_wait_first(s); row != NULL; row = dv_wait_next(s, row))
+	{
+		dv_claim	claim;
+
+		if (!waits_for(row, user) || (!row->paced && row->tried >= changed) ||
+			(row->heedful & DV_OBSTACLE_BUDGET) == 0 || !is_there(row) || is_overdue(row, now))
+			continue;
+		claim = dv_wait_claim(row, now);
+		if (best == NULL || dv_needier(&claim, &best_claim))
+		{
+			best = row;
+			best_claim = claim;
+		}
+	}
+	return best;
+}
+
+void
+dv_wait_turn(dv_shared *s, int user, int64 when, int64 slack, int64 now)
+{
+	dv_shared_backend *row;
+
+	do
+	{
+		row = first_in_turn(s, user, now);
+		if (row == NULL || row->woken_at != 0 || (row->paced && row->next_try <= when + slack))
+			return;
+	} while (!wake(row, dv_shared_users(s)[user].changed, now));
 }
 
 void

@@ -40,13 +40,20 @@ extern void dv_wait_wake(dv_shared *shared, int user, int n, int obstacles,
 						 const dv_shared_backend *mine, int64 now);
 
 /*
- * Called when n slots of the user have become free.  What it leaves of its environment's useful
- * limit, another user may use.
+ * Called when n slots of the user have become free; "obstacles" are those that the caller has
+ * found in addition.  What it leaves of its environment's useful limit, another user may use.
  */
-extern void dv_wait_freed(dv_shared *shared, int user, int n, int64 now);
+extern void dv_wait_freed(dv_shared *shared, int user, int n, int obstacles, int64 now);
 
 /* Called when something else has changed about the user: all calls that wait for it try again. */
 extern void dv_wait_changed(dv_shared *shared, int user, int64 now);
+
+/*
+ * Turns of those that wait for a budget.  Returns how many sessions come before this one; and
+ * wakes the session whose turn comes first, unless it will try by then ("slack" later at most).
+ */
+extern int	dv_wait_ahead(dv_shared *shared, int user, const dv_shared_backend *mine, int64 now);
+extern void dv_wait_turn(dv_shared *shared, int user, int64 when, int64 slack, int64 now);
 
 /* Called when the user's place has moved, or is given up: calls that wait for it look for it again. */
 extern void dv_wait_forget(dv_shared *shared, int user);

@@ -120,10 +120,11 @@ dv_wait_forget(dv_shared *s, int user)
 }
 
 void
-dv_wait_freed(dv_shared *s, int user, int n, int64 now)
+dv_wait_freed(dv_shared *s, int user, int n, int obstacles, int64 now)
 {
 	(void) s;
 	(void) n;
+	(void) obstacles;
 	(void) now;
 	/* its environment must still be known */
 	assert_true(users[user].used);

@@ -12,6 +12,7 @@ use lib "$FindBin::Bin/../lib";
 use List::Util qw(sum);
 use PostgreSQL::Test::Utils;
 use Test::More;
+use Time::HiRes qw(time);
 
 use PoolTest;
 use Dvsim;
@@ -31,11 +32,11 @@ sub sleeps
 	return slurp_file('/proc/' . $session->pid . '/status') =~ /^voluntary_ctxt_switches:\s*(\d+)/m ? $1 : die;
 }
 
-# Loads these tables in a session each; returns how often they slept for each batch.  With "single",
-# a session sends one batch after the other.
+# Loads these tables in a session each; returns how often they slept for each batch, and how many
+# batches they sent in a second.  With "single", a session sends one batch after the other.
 sub load
 {
-	my %option = ref $_[-1] ? %{ pop @_ } : ();
+	my %option = (batches => BATCHES, ref $_[-1] ? %{ pop @_ } : ());
 	my @tables = @_;
 	my @sessions = map { Session->new($node) } @tables;
 	my $insert = sub {
@@ -56,11 +57,14 @@ sub load
 	# tokens, connections, and what a session learns only once
 	$insert->(1);
 	my $before = sum(map { sleeps($_) } @sessions);
-	$insert->(BATCHES);
-	my $sleeps = (sum(map { sleeps($_) } @sessions) - $before) / (@tables * BATCHES);
+	my $start = time;
+	$insert->($option{batches});
+	my $seconds = time - $start;
+	my $batches = @tables * $option{batches};
+	my $sleeps = sum(map { sleeps($_) } @sessions) - $before;
 	$_->close for @sessions;
 	is(in_flight($watcher), 0, @tables . ' sessions: nothing is left in flight');
-	return $sleeps;
+	return ($sleeps / $batches, $batches / $seconds);
 }
 
 sub server
@@ -80,10 +84,10 @@ sub server
 sub few_sleeps
 {
 	my ($what, @loads) = @_;
-	my $sleeps = load(@loads);
+	my ($sleeps, $rate) = load(@loads);
 
 	cmp_ok($sleeps, '<', 5, sprintf '%s sleep %.1f times for each batch', $what, $sleeps);
-	return;
+	return $rate;
 }
 
 for my $useful ('on', 'off')
@@ -102,6 +106,20 @@ for my $useful ('on', 'off')
 
 # Sessions that have a single request each: all of them are short, and there is no load to pass.
 few_sleeps('16 sessions with one request at a time', ('one_off') x 16, { single => 1 });
+
+# Half of the requests that the service grants are used up, so that they are paced: each waiter
+# sleeps until its turn, and no turn is lost.
+{
+	my $paced = Dvsim->start('--latency', 'create=20ms', '--app-user', 'app1:secret');
+
+	server('paced', { url => $paced->base, budget_pacing => 'on', useful_limit => 'off', max_parallel => 30 },
+		client_id => 'app1', client_secret => 'secret', name => 'paced one');
+	load('paced', { batches => 3100 });
+	like(pool($watcher, 'paced one', 'limited_by'), qr/^budget: /, 'requests are paced');
+	my $one = few_sleeps('one session that is paced', 'paced', { batches => 30 });
+	my $many = few_sleeps('16 sessions that are paced', ('paced') x 16, { batches => 5 });
+	cmp_ok($many, '>', 0.85 * $one, sprintf 'they send %.1f batches a second, beside %.1f of one session', $many, $one);
+}
 
 $watcher->close;
 $node->stop;
