@@ -14,7 +14,9 @@ MODULE_big = dataverse_fdw
 # The extension's script, assembled in this order
 SCRIPT = $(addprefix src/sql/,schema.sql check.sql functions.sql pool.sql rejects.sql import.sql changes.sql run_types.sql copies.sql runs.sql pull_columns.sql pull_prepare.sql \
 	pull_steps.sql pull.sql track.sql conflicts.sql sync_steps.sql sync.sql pushes.sql push_steps.sql push.sql metrics.sql export.sql comments.sql grants.sql)
-DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql
+# Scripts that update earlier versions: what only applies to one of them, and then replaces all functions and views
+UPDATES = $(patsubst $(top)/src/sql/updates/%.sql,sql/$(EXTENSION)--%.sql,$(wildcard $(top)/src/sql/updates/*--$(EXTVERSION).sql))
+DATA_built = sql/$(EXTENSION)--$(EXTVERSION).sql $(UPDATES)
 
 # another folder in builds outside the source tree, as in Debian's
 top = $(or $(srcdir),.)
@@ -82,9 +84,14 @@ endif
 $(OBJS): $(wildcard $(addprefix $(top)/src/,*.h */*.h */*/*.h)) Makefile
 
 # If psql runs the script, its first line prints a message and ends the script.
-$(DATA_built): $(SCRIPT) Makefile
+sql/$(EXTENSION)--$(EXTVERSION).sql: $(SCRIPT) Makefile
 	{ printf '%s\n' '\echo Use "CREATE EXTENSION $(EXTENSION)" to load this file. \quit'; \
 	for part in $(filter %.sql,$^); do echo; cat $$part || exit; done; } > $@.new
+	mv $@.new $@
+
+$(UPDATES): sql/$(EXTENSION)--%.sql: src/sql/updates/%.sql src/sql/updates/replace.awk $(SCRIPT) Makefile
+	{ printf '%s\n' '\echo Use "ALTER EXTENSION $(EXTENSION) UPDATE" to load this file. \quit' ''; cat $<; \
+	for part in $(filter-out src/sql/updates/% $(top)/src/sql/updates/%,$(filter %.sql,$^)); do echo; awk -f $(filter %.awk,$^) $$part || exit; done; } > $@.new
 	mv $@.new $@
 else
 clean:

@@ -31,7 +31,6 @@
 #include "catalog/pg_user_mapping.h"
 #include "commands/defrem.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
@@ -43,6 +42,7 @@
 #include "fdw/columns.h"
 #include "fdw/combination.h"
 #include "fdw/option.h"
+#include "fdw/result.h"
 #include "net/clock.h"
 #include "net/text.h"
 #include "net/url.h"
@@ -780,18 +780,19 @@ dv_options_validate(List *list, Oid catalog)
 
 DV_FUNCTION(dataverse_options);
 
+#define OPTION_COLUMNS 8
+
 Datum
 dataverse_options(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = dv_result_rows(fcinfo, OPTION_COLUMNS);
 	int			i;
 
-	dv_init_materialized_srf(fcinfo);
 	for (i = 0; i < DV_OPTIONS; i++)
 	{
 		const option_row *o = &rows[i];
-		Datum		values[8] = {0};
-		bool		nulls[8] = {false};
+		Datum		values[OPTION_COLUMNS] = {0};
+		bool		nulls[OPTION_COLUMNS] = {false};
 
 		values[0] = CStringGetTextDatum(o->name);
 		values[1] = CStringGetTextDatum(places_of(o));
@@ -806,7 +807,7 @@ dataverse_options(PG_FUNCTION_ARGS)
 		values[5] = BoolGetDatum((o->flags & NUMBERED) != 0);
 		values[6] = BoolGetDatum((o->flags & SECRET) != 0);
 		values[7] = BoolGetDatum((o->flags & SUPERUSER) != 0);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		dv_result_add(result, values, nulls);
 	}
 	return (Datum) 0;
 }

@@ -42,7 +42,6 @@
 #include "executor/spi.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/array.h"
@@ -60,6 +59,7 @@
 #include "fdw/connection.h"
 #include "fdw/decode.h"
 #include "fdw/plan/plan.h"
+#include "fdw/result.h"
 #include "fdw/scan/count.h"
 #include "fdw/scan/request.h"
 #include "net/clock.h"
@@ -597,7 +597,7 @@ enum page_column
 
 /* Returns the record of read_page() for a link or token that the service does not know any more. */
 static Datum
-refused_page(TupleDesc tupdesc, const wish *w, const dv_error *error)
+refused_page(FunctionCallInfo fcinfo, const wish *w, const dv_error *error)
 {
 	Datum		values[PAGE_COLUMNS] = {0};
 	bool		nulls[PAGE_COLUMNS];
@@ -609,7 +609,7 @@ refused_page(TupleDesc tupdesc, const wish *w, const dv_error *error)
 	memset(nulls, true, sizeof(nulls));
 	nulls[PAGE_REFUSED] = false;
 	values[PAGE_REFUSED] = BoolGetDatum(true);
-	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls));
+	return dv_result_row(fcinfo, PAGE_COLUMNS, values, nulls);
 }
 
 /*
@@ -628,15 +628,12 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	dv_read_plan plan;
 	dv_query	query;
 	dv_merge_page *page;
-	TupleDesc	tupdesc;
 	Datum		values[PAGE_COLUMNS] = {0};
 	bool		nulls[PAGE_COLUMNS] = {0};
 	reader	   *r;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	w.relation = dv_changes_open(PG_GETARG_OID(0));
 	w.session = dv_connection_get(w.relation->serverid, GetUserId());
 	w.columns = columns_of(w.relation, PG_ARGISNULL(1) ? NULL : PG_GETARG_ARRAYTYPE_P(1));
@@ -655,12 +652,12 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 	if (w.begins && !w.in_ranges)
 		w.link = first_link(&query, token);
 	if (w.is_stored && w.link != NULL && !dv_session_reaches(w.session, w.link))
-		PG_RETURN_DATUM(refused_page(tupdesc, &w, NULL));
+		return refused_page(fcinfo, &w, NULL);
 	r = is_reached(&w) ? take_reader() : start_reader(&w);
 	page = dv_merge_page_start(w.relation->relid);
 	fill_page(page, &w, r);
 	if (refusal_of(r) != NULL)
-		PG_RETURN_DATUM(refused_page(tupdesc, &w, refusal_of(r)));
+		return refused_page(fcinfo, &w, refusal_of(r));
 	note_link(r);
 
 	values[PAGE_LINK] = r->link != NULL ? CStringGetTextDatum(r->link) : (Datum) 0;
@@ -679,7 +676,7 @@ dataverse_read_page(PG_FUNCTION_ARGS)
 		keep_reader(r);
 	else
 		MemoryContextDelete(r->context);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	return dv_result_row(fcinfo, PAGE_COLUMNS, values, nulls);
 }
 
 /* end_pages(): ends reading */
@@ -700,6 +697,8 @@ column_name(const dv_relation *relation, const char *name)
 	return attnum == 0 ? NULL : dv_relation_attribute(relation, attnum)->name;
 }
 
+#define INFO_COLUMNS 8
+
 /* pull_info(foreign_table): what dataverse.pull() needs to know about the table */
 Datum
 dataverse_pull_info(PG_FUNCTION_ARGS)
@@ -708,13 +707,10 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 	const char *names[5];
 	ArrayBuildState *columns = initArrayResult(TEXTOID, CurrentMemoryContext, false);
 	ArrayBuildState *attributes = initArrayResult(TEXTOID, CurrentMemoryContext, false);
-	TupleDesc	tupdesc;
-	Datum		values[8] = {0};
-	bool		nulls[8] = {0};
+	Datum		values[INFO_COLUMNS] = {0};
+	bool		nulls[INFO_COLUMNS] = {0};
 	int			i;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	names[0] = GetForeignServer(relation->serverid)->servername;
 	names[1] = relation->table;
 	names[2] = relation->entity_set;
@@ -739,7 +735,7 @@ dataverse_pull_info(PG_FUNCTION_ARGS)
 	}
 	values[6] = makeArrayResult(columns, CurrentMemoryContext);
 	values[7] = makeArrayResult(attributes, CurrentMemoryContext);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	return dv_result_row(fcinfo, INFO_COLUMNS, values, nulls);
 }
 
 /*

@@ -25,7 +25,6 @@
 
 #include "access/htup_details.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/builtins.h"
 
@@ -36,6 +35,7 @@
 #include "dataverse/header.h"
 #include "dataverse/page.h"
 #include "fdw/connection.h"
+#include "fdw/result.h"
 #include "fdw/scan/count.h"
 #include "net/date.h"
 #include "sync/changes.h"
@@ -189,7 +189,6 @@ dataverse_first_token(PG_FUNCTION_ARGS)
 {
 	dv_relation *relation = dv_changes_open(PG_GETARG_OID(0));
 	dv_session *session = dv_connection_get(relation->serverid, GetUserId());
-	TupleDesc	tupdesc;
 	Datum		values[2] = {0};
 	bool		nulls[2] = {true, true};
 	dv_call    *call;
@@ -198,8 +197,6 @@ dataverse_first_token(PG_FUNCTION_ARGS)
 	char	   *token;
 	double		rows;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	if (find_top(session, relation, &version, &at))
 	{
 		call = start_changes(session, relation, version, at);
@@ -211,5 +208,5 @@ dataverse_first_token(PG_FUNCTION_ARGS)
 		nulls[1] = rows < 0;
 		values[1] = Float8GetDatum(rows);
 	}
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	return dv_result_row(fcinfo, 2, values, nulls);
 }

@@ -34,6 +34,7 @@
 #include "compat.h"
 #include "fdw/guard.h"
 #include "fdw/relation.h"
+#include "fdw/result.h"
 #include "sync/merge_page.h"
 
 DV_FUNCTION(dataverse_page_start);
@@ -415,15 +416,12 @@ Datum
 dataverse_page_window(PG_FUNCTION_ARGS)
 {
 	dv_merge_page *page = own_page();
-	TupleDesc	tupdesc;
 	Datum		values[2];
 	bool		nulls[2] = {false, false};
 	int64		upserts = 0;
 	int64		deletions = 0;
 	int64		i;
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	if (page == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
@@ -442,7 +440,7 @@ dataverse_page_window(PG_FUNCTION_ARGS)
 	}
 	values[0] = Int64GetDatum(upserts);
 	values[1] = Int64GetDatum(deletions);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	return dv_result_row(fcinfo, 2, values, nulls);
 }
 
 /* Begins the result of a function with rows of the page's type, and returns the page. */

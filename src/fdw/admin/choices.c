@@ -7,18 +7,17 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
-#include "utils/tuplestore.h"
 
 #include "client/catalog.h"
 #include "compat.h"
 #include "fdw/connection.h"
 #include "fdw/relation.h"
+#include "fdw/result.h"
 #include "net/text.h"
 
 #define WHAT "read the choices of a column"
@@ -27,7 +26,7 @@ DV_FUNCTION(dataverse_choices);
 
 typedef struct choices_state
 {
-	ReturnSetInfo *rsinfo;
+	ReturnSetInfo *result;
 	const dv_relation *relation;
 	const dv_attribute *attribute;
 } choices_state;
@@ -40,7 +39,7 @@ return_choice(const choices_state *state, const dv_meta_choice *choice)
 
 	if (choice->label != NULL)
 		values[1] = CStringGetTextDatum(dv_text_in(choice->label, strlen(choice->label)));
-	tuplestore_putvalues(state->rsinfo->setResult, state->rsinfo->setDesc, values, nulls);
+	dv_result_add(state->result, values, nulls);
 }
 
 static void
@@ -102,13 +101,13 @@ dataverse_choices(PG_FUNCTION_ARGS)
 {
 	dv_meta_wish wish = {.readonly = true, .comments = true,
 	.bytes = GetDatabaseEncoding() == PG_SQL_ASCII};
-	choices_state state = {.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo};
+	choices_state state = {0};
 	dv_catalog_reader reader = {.visit = visit_table, .arg = &state, .what = WHAT,
 	.operation = "choices"};
 	dv_meta_entry entry = {.wanted = true};
 	dv_meta_catalog catalog = {.entries = &entry, .n = 1};
 
-	dv_init_materialized_srf(fcinfo);
+	state.result = dv_result_rows(fcinfo, 2);
 	state.relation = dv_relation_of(PG_GETARG_OID(0), ACL_SELECT);
 	state.attribute = readable_column(state.relation, NameStr(*PG_GETARG_NAME(1)));
 	entry.table = dv_text_to_utf8(state.relation->table);

@@ -10,7 +10,6 @@
 #include "postgres.h"
 
 #include "fmgr.h"
-#include "funcapi.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -19,6 +18,7 @@
 
 #include "client/doubts.h"
 #include "compat.h"
+#include "fdw/result.h"
 
 #define DOUBT_COLUMNS 5
 
@@ -27,10 +27,9 @@ DV_FUNCTION(dataverse_doubtful_rows);
 Datum
 dataverse_doubtful_rows(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = dv_result_rows(fcinfo, DOUBT_COLUMNS);
 	int			i;
 
-	InitMaterializedSRF(fcinfo, 0);
 	for (i = 0; i < dv_doubts_count(); i++)
 	{
 		dv_doubt	doubt = *dv_doubts_get(i);
@@ -45,7 +44,7 @@ dataverse_doubtful_rows(PG_FUNCTION_ARGS)
 		values[3] = UUIDPGetDatum((pg_uuid_t *) doubt.id);
 		nulls[3] = !doubt.has_id;
 		values[4] = TimestampTzGetDatum(doubt.at);
-		tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+		dv_result_add(result, values, nulls);
 	}
 	return (Datum) 0;
 }

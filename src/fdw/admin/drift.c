@@ -25,7 +25,6 @@
 #include "fmgr.h"
 #include "foreign/fdwapi.h"
 #include "foreign/foreign.h"
-#include "funcapi.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
@@ -35,13 +34,13 @@
 #include "utils/lsyscache.h"
 #include "utils/memutils.h"
 #include "utils/rel.h"
-#include "utils/tuplestore.h"
 
 #include "client/catalog.h"
 #include "compat.h"
 #include "fdw/admin/import.h"
 #include "fdw/connection.h"
 #include "fdw/dataverse_fdw.h"
+#include "fdw/result.h"
 #include "net/text.h"
 
 #define WHAT "compare foreign tables with Dataverse"
@@ -79,7 +78,7 @@ typedef struct local_table
 
 typedef struct drift_state
 {
-	ReturnSetInfo *rsinfo;
+	ReturnSetInfo *result;
 	const char *schema;
 	List	   *tables;			/* List of local_table */
 	Oid			serverid;		/* of the server that is being compared */
@@ -202,7 +201,7 @@ report(drift_state *state, const char *table, const char *column, const char *dr
 		if (!nulls[i])
 			values[i] = CStringGetTextDatum(row[i]);
 	}
-	tuplestore_putvalues(state->rsinfo->setResult, state->rsinfo->setDesc, values, nulls);
+	dv_result_add(state->result, values, nulls);
 }
 
 /* Returns the action of ALTER FOREIGN TABLE that changes an option to its value in Dataverse. */
@@ -495,7 +494,7 @@ compare_server(drift_state *state, bool new_tables, bool guess)
 Datum
 dataverse_import_diff(PG_FUNCTION_ARGS)
 {
-	drift_state state = {.rsinfo = (ReturnSetInfo *) fcinfo->resultinfo};
+	drift_state state = {0};
 	List	   *servers = NIL;
 	ListCell   *lc;
 	Oid			schemaid;
@@ -506,7 +505,7 @@ dataverse_import_diff(PG_FUNCTION_ARGS)
 				 errhint("Name the schema of the foreign tables.")));
 	state.schema = NameStr(*PG_GETARG_NAME(0));
 	schemaid = get_namespace_oid(state.schema, false);
-	dv_init_materialized_srf(fcinfo);
+	state.result = dv_result_rows(fcinfo, DRIFT_COLUMNS);
 	state.tables = read_tables(schemaid, state.schema);
 	if (state.tables == NIL)
 		ereport(NOTICE,

@@ -42,6 +42,7 @@
 #include "dataverse/odata.h"
 #include "fdw/connection.h"
 #include "fdw/excerpt.h"
+#include "fdw/result.h"
 #include "net/date.h"
 #include "net/inflate.h"
 #include "net/json.h"
@@ -117,17 +118,14 @@ dataverse_whoami(PG_FUNCTION_ARGS)
 	dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .repeatable = true};
 	dv_call    *call = dv_call_run(session, &spec, "identify the application user", CurrentMemoryContext);
 	struct json_object *root = object_of(session, call, "identify the application user");
-	TupleDesc	tupdesc;
 	Datum		values[4];
 	bool		nulls[4] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 	values[0] = CStringGetTextDatum(dv_pool_user_name(dv_session_pool(session), dv_call_user(call)));
 	values[1] = uuid_member(root, "UserId", &nulls[1]);
 	values[2] = uuid_member(root, "BusinessUnitId", &nulls[2]);
 	values[3] = uuid_member(root, "OrganizationId", &nulls[3]);
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	return dv_result_row(fcinfo, 4, values, nulls);
 }
 
 static Datum
@@ -192,12 +190,11 @@ fill_test(const dv_session *session, dv_call *call, Datum *values, bool *nulls)
 Datum
 dataverse_test_connection(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = dv_result_rows(fcinfo, TEST_COLUMNS);
 	dv_session *session = session_of(PG_GETARG_NAME(0));
 	int			n = dv_pool_size(dv_session_pool(session));
 	int			i;
 
-	dv_init_materialized_srf(fcinfo);
 	for (i = 0; i < n; i++)
 	{
 		dv_call_spec spec = {.method = "GET", .path = "WhoAmI", .kind = DV_KIND_OTHER, .only = UINT64CONST(1) << i, .repeatable = true};
@@ -210,7 +207,7 @@ dataverse_test_connection(PG_FUNCTION_ARGS)
 		nulls[TEST_NAME] = false;
 		dv_call_wait(call);
 		fill_test(session, call, values, nulls);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		dv_result_add(result, values, nulls);
 		dv_call_free(call);
 	}
 	return (Datum) 0;
@@ -523,7 +520,7 @@ put_rows(dv_cursor *json, ReturnSetInfo *rsinfo)
 			return rows;
 		}
 		value = json_to_jsonb(pnstrdup(row.text, row.len), row.len);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, &value, &isnull);
+		dv_result_add(rsinfo, &value, &isnull);
 		rows++;
 	}
 	return rows;
@@ -644,12 +641,9 @@ Datum
 dataverse_version(PG_FUNCTION_ARGS)
 {
 	const		curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
-	TupleDesc	tupdesc;
 	Datum		values[VERSION_COLUMNS];
 	bool		nulls[VERSION_COLUMNS] = {false};
 
-	if (get_call_result_type(fcinfo, NULL, &tupdesc) != TYPEFUNC_COMPOSITE)
-		elog(ERROR, "return type must be a row type");
 
 	values[VERSION_EXTENSION] = CStringGetTextDatum(DV_VERSION);
 	values[VERSION_POSTGRESQL] = CStringGetTextDatum(
@@ -667,5 +661,5 @@ dataverse_version(PG_FUNCTION_ARGS)
 	else
 		nulls[VERSION_LIBDEFLATE] = true;
 
-	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(tupdesc), values, nulls)));
+	return dv_result_row(fcinfo, VERSION_COLUMNS, values, nulls);
 }

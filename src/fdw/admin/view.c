@@ -15,7 +15,6 @@
 #include "commands/dbcommands.h"
 #include "fmgr.h"
 #include "foreign/foreign.h"
-#include "funcapi.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "utils/acl.h"
@@ -28,6 +27,7 @@
 
 #include "compat.h"
 #include "fdw/admin/audience.h"
+#include "fdw/result.h"
 #include "net/text.h"
 #include "pool/progress.h"
 #include "pool/shared.h"
@@ -382,20 +382,22 @@ fill_progress(view_row *r, const void *item, int64 now)
 
 /* Returns the rows that the caller may see. */
 static Datum
-show(FunctionCallInfo fcinfo, const void *items, int n, size_t size, int64 now,
+show(FunctionCallInfo fcinfo, int ncolumns, const void *items, int n, size_t size, int64 now,
 	 bool (*fill) (view_row *, const void *, int64))
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result = dv_result_rows(fcinfo, ncolumns);
 	dv_audience *audience = dv_audience_create();
 	int			i;
 
-	dv_init_materialized_srf(fcinfo);
 	for (i = 0; i < n; i++)
 	{
 		view_row	r = {.audience = audience};
 
 		if (fill(&r, (const char *) items + i * size, now))
-			tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, r.values, r.nulls);
+		{
+			Assert(r.n == ncolumns);
+			dv_result_add(result, r.values, r.nulls);
+		}
 	}
 	return (Datum) 0;
 }
@@ -407,7 +409,7 @@ dataverse_pool_users(PG_FUNCTION_ARGS)
 	int			n;
 	dv_user_stats *stats = dv_stats_users(now, &n);
 
-	return show(fcinfo, stats, n, sizeof(*stats), now, fill_user);
+	return show(fcinfo, 42, stats, n, sizeof(*stats), now, fill_user);
 }
 
 Datum
@@ -417,7 +419,7 @@ dataverse_throttle_events(PG_FUNCTION_ARGS)
 	int			n;
 	dv_event_stats *stats = dv_stats_events(&n);
 
-	return show(fcinfo, stats, n, sizeof(*stats), now, fill_event);
+	return show(fcinfo, 9, stats, n, sizeof(*stats), now, fill_event);
 }
 
 Datum
@@ -427,7 +429,7 @@ dataverse_progress_rows(PG_FUNCTION_ARGS)
 	int			n;
 	dv_progress_stats *stats = dv_stats_progress(now, &n);
 
-	return show(fcinfo, stats, n, sizeof(*stats), now, fill_progress);
+	return show(fcinfo, 16, stats, n, sizeof(*stats), now, fill_progress);
 }
 
 /* Only the owner of a server may reset it. */

@@ -7,15 +7,14 @@
  */
 #include "postgres.h"
 
-#include "access/htup_details.h"
 #include "fmgr.h"
-#include "funcapi.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
 
 #include "compat.h"
 #include "fdw/modify/modify_plan.h"
 #include "fdw/relation.h"
+#include "fdw/result.h"
 #include "fdw/result_relation.h"
 
 DV_FUNCTION(dataverse_writable_columns);
@@ -67,7 +66,7 @@ put_text(Datum *values, bool *nulls, int i, const char *text)
 Datum
 dataverse_writable_columns(PG_FUNCTION_ARGS)
 {
-	ReturnSetInfo *rsinfo = (ReturnSetInfo *) fcinfo->resultinfo;
+	ReturnSetInfo *result;
 	dv_relation *relation;
 	AttrNumber	id;
 	AttrNumber	partition;
@@ -77,7 +76,7 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 	int			i;
 
 	relation = dv_relation_of(PG_GETARG_OID(0), ACL_SELECT | ACL_INSERT | ACL_UPDATE | ACL_DELETE);
-	dv_init_materialized_srf(fcinfo);
+	result = dv_result_rows(fcinfo, WRITABLE_COLUMNS);
 	dv_resultrel_keys(relation, &id, &partition);
 	dv_resultrel_pair(relation, &first, &second);
 	pairs = relation->type == DV_TABLE_INTERSECT;
@@ -122,7 +121,7 @@ dataverse_writable_columns(PG_FUNCTION_ARGS)
 				 partner == 0 ? NULL : dv_relation_attribute(relation, partner)->name);
 		values[WRITABLE_IS_KEY] = BoolGetDatum((i == id && !pairs) || i == partition);
 		put_text(values, nulls, WRITABLE_REASON, reason);
-		tuplestore_putvalues(rsinfo->setResult, rsinfo->setDesc, values, nulls);
+		dv_result_add(result, values, nulls);
 	}
 	return (Datum) 0;
 }

@@ -1,0 +1,2 @@
+-- dataverse.metrics has its numbers.
+DROP VIEW dataverse.pool_metrics;
