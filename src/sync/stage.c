@@ -41,8 +41,8 @@
 #include "sync/stage.h"
 
 /* Rows are stored once there are so many of them, or so many bytes. */
-#define MOST_ROWS 1000
-#define MOST_BYTES (256 * 1024)
+#define MOST_ROWS 250
+#define MOST_BYTES (64 * 1024)
 
 /*
  * Without the map of free space, no row gets a place among earlier ones.  Rows of a table that
