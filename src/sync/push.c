@@ -272,7 +272,8 @@ returned_numbers(const push_chunk *c)
 				(errcode(ERRCODE_DATATYPE_MISMATCH),
 				 errmsg("column \"row number\" of table %s is of type %s instead of bigint",
 						dv_relation_qualified_name(c->state->staged_as), format_type_be(get_element_type(type))),
-				 errhint("ALTER TABLE %s ALTER COLUMN \"row number\" TYPE bigint;", dv_relation_qualified_name(c->state->staged_as))));
+				 errhint("ALTER TABLE %s ALTER COLUMN \"row number\" TYPE bigint;",
+						 dv_relation_qualified_name(c->state->staged_as))));
 	value = SPI_getbinval(SPI_tuptable->vals[0], SPI_tuptable->tupdesc, 1, &isnull);
 	return isnull ? NULL : DatumGetArrayTypePCopy(value);
 }
@@ -359,7 +360,8 @@ make_statements(push *p, Oid staging)
 	push_plan  *plan = &p->plan;
 	char	  **texts[] = {
 		&plan->send, &plan->send_these, &plan->send_returning, &plan->all, &plan->firsts, &plan->existing, &plan->ours,
-		&plan->with_ids, &plan->number_ids, &plan->duplicate, &plan->version, &plan->match, &plan->upsert_key, &plan->id_column
+		&plan->with_ids, &plan->number_ids, &plan->duplicate, &plan->version, &plan->match, &plan->upsert_key,
+		&plan->id_column
 	};
 	bool	   *flags[] = {&plan->is_own, &plan->is_given, &plan->by_id, &plan->pairs};
 	int			column = 0;
@@ -410,7 +412,8 @@ fill_table(const push *p, SPIPlanPtr query, const dv_push_state *state)
 	 * memory and time for each of them.  Those of a single chunk are all rows.
 	 */
 	if (n > p->chunk)
-		execute_plainly(psprintf("CREATE INDEX ON %s USING brin (\"row number\" pg_catalog.int8_minmax_ops) WITH (pages_per_range = 16)", state->staging));
+		execute_plainly(psprintf("CREATE INDEX ON %s USING brin (\"row number\" pg_catalog.int8_minmax_ops)"
+								 " WITH (pages_per_range = 16)", state->staging));
 	return n;
 }
 
@@ -507,11 +510,15 @@ take_restored(push *p, dv_push_state *state, Oid staging)
 	if (n != state->rows)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the rows of push %lld are lost: table %s no longer contains them", (long long) p->id, state->staging),
-				 errdetail("The query was run at %s and returned %s.  %lld of them %s in Dataverse, and %lld more may be.",
-						   timestamptz_to_str(state->staged_at), rows_of(state->rows), (long long) state->done, are(state->done),
-						   (long long) (state->marked - state->done)),
-				 errhint("Find out which rows have to be sent.  Then abandon this push: SELECT dataverse.forget_push(%lld);", (long long) p->id)));
+				 errmsg("the rows of push %lld are lost: table %s no longer contains them",
+						(long long) p->id, state->staging),
+				 errdetail("The query was run at %s and returned %s."
+						   "  %lld of them %s in Dataverse, and %lld more may be.",
+						   timestamptz_to_str(state->staged_at), rows_of(state->rows), (long long) state->done,
+						   are(state->done), (long long) (state->marked - state->done)),
+				 errhint("Find out which rows have to be sent.  Then abandon this push:"
+						 " SELECT dataverse.forget_push(%lld);",
+						 (long long) p->id)));
 	state->staged_as = staging;
 	state->marked = state->rows;
 	dv_state_push_put(state);
@@ -526,10 +533,12 @@ check_source(const push *p, const dv_push_state *state)
 	if (source != NULL && strcmp(state->source, source) != 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("push %lld was started to %s, but the server of the foreign table is now %s", (long long) p->id, state->source, source),
-				 errdetail("%lld of its %s were sent to the former address, and %lld more may have been.", (long long) state->done,
-						   rows_of(state->rows), (long long) (state->marked - state->done)),
-				 errhint("Restore the server's URL, or abandon this push, so that the next call sends all rows: SELECT dataverse.forget_push(%lld);",
+				 errmsg("push %lld was started to %s, but the server of the foreign table is now %s",
+						(long long) p->id, state->source, source),
+				 errdetail("%lld of its %s were sent to the former address, and %lld more may have been.",
+						   (long long) state->done, rows_of(state->rows), (long long) (state->marked - state->done)),
+				 errhint("Restore the server's URL, or abandon this push, so that the next call sends all rows:"
+						 " SELECT dataverse.forget_push(%lld);",
 						 (long long) p->id)));
 }
 
@@ -703,7 +712,9 @@ send_chunk(dv_run *run)
 		ereport(ERROR,
 				(errcode(ERRCODE_UNDEFINED_TABLE),
 				 errmsg("table %s with the rows to be pushed no longer exists", state->staging),
-				 errhint("Find out which rows have to be sent.  Then abandon this push: SELECT dataverse.forget_push(%lld);", (long long) p->id)));
+				 errhint("Find out which rows have to be sent.  Then abandon this push:"
+						 " SELECT dataverse.forget_push(%lld);",
+						 (long long) p->id)));
 	hold(p);
 	check_source(p, state);
 	c.tried = c.last - c.first;
@@ -783,12 +794,15 @@ explain(dv_run *run)
 		const char *which = state->marked == state->done + 1 ? psprintf("row %lld was", (long long) state->marked) :
 		psprintf("rows %lld to %lld were", (long long) state->done + 1, (long long) state->marked);
 
-		where = psprintf("%s  Of %s, %lld %s done; %s being sent.", where, rows_of(state->rows), (long long) state->done,
-						 are(state->done), which);
-		hint = dv_run_join(hint, "\n", psprintf("The next call with the same query continues where this one stopped, without running the query again.  "
-												"SELECT dataverse.forget_push(%lld) abandons the push.", (long long) p->id));
+		where = psprintf("%s  Of %s, %lld %s done; %s being sent.", where, rows_of(state->rows),
+						 (long long) state->done, are(state->done), which);
+		hint = dv_run_join(hint, "\n",
+						   psprintf("The next call with the same query continues where this one stopped,"
+									" without running the query again.  "
+									"SELECT dataverse.forget_push(%lld) abandons the push.", (long long) p->id));
 	}
-	error->message = psprintf("could not push to foreign table %s: %s", state != NULL ? state->foreign_table : p->name, error->message);
+	error->message = psprintf("could not push to foreign table %s: %s",
+							  state != NULL ? state->foreign_table : p->name, error->message);
 	error->detail = dv_run_join(error->detail, "\n", where);
 	error->hint = unconstify(char *, hint);
 }
@@ -821,7 +835,8 @@ check_arguments(FunctionCallInfo fcinfo)
 	{
 		types[i], PG_GETARG_DATUM(i), PG_ARGISNULL(i)
 	};
-	dv_spi_execute("SELECT dataverse_private.push_check($2, $1, $3, coalesce($4, CASE WHEN $3 IS NULL THEN 'insert' ELSE 'upsert' END), $5, $6, $7, $8)",
+	dv_spi_execute("SELECT dataverse_private.push_check($2, $1, $3,"
+				   " coalesce($4, CASE WHEN $3 IS NULL THEN 'insert' ELSE 'upsert' END), $5, $6, $7, $8)",
 				   lengthof(types), values);
 }
 
@@ -917,21 +932,25 @@ begin(push *p)
 	return true;
 }
 
+static const char *
+other_rows(int64 n, const char *what)
+{
+	return n > 0 ? psprintf(", %lld %s", (long long) n, what) : "";
+}
+
 static void
 report(const push *p)
 {
 	const dv_run_result *r = p->run.result;
-	const char *more = psprintf("%s%s%s",
-								r->counts.unchanged > 0 ? psprintf(", %lld already done", (long long) r->counts.unchanged) : "",
-								r->counts.missing > 0 ? psprintf(", %lld not found", (long long) r->counts.missing) : "",
-								r->counts.rejected > 0 ? psprintf(", %lld refused", (long long) r->counts.rejected) : "");
+	const char *more = psprintf("%s%s%s", other_rows(r->counts.unchanged, "already done"),
+								other_rows(r->counts.missing, "not found"), other_rows(r->counts.rejected, "refused"));
 
 	if (r->counts.missing > 0 && p->operation == UPDATE)
 		ereport(WARNING,
 				(errmsg("%s not found for update in foreign table %s", rows_of(r->counts.missing), p->name)));
 	ereport(NOTICE,
-			(errmsg("pushed to %s: %s sent%s; %lld request%s, %lld throttle%s, %s", p->name, rows_of(r->counts.sent), more,
-					(long long) r->requests, r->requests == 1 ? "" : "s", (long long) r->throttles, r->throttles == 1 ? "" : "s", r->took)));
+			(errmsg("pushed to %s: %s sent%s; %s, %s, %s", p->name, rows_of(r->counts.sent), more,
+					dv_run_number_of(r->requests, "request"), dv_run_number_of(r->throttles, "throttle"), r->took)));
 }
 
 /* push(query, foreign_table, key, operation, on_error, max_errors, chunk, wait) */
