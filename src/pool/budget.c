@@ -20,6 +20,7 @@
 
 /* No request is held back while more than this share of the limit is left. */
 #define FREE_SHARE 0.5
+#define SHARED_FREE_SHARE 0.7
 
 /* The limit counts as full if this share of it is left. */
 #define FULL_SHARE 0.9
@@ -59,19 +60,42 @@
 #define OTHERS_SHARE 0.03
 
 /*
- * Leveling between machines: the share of its lead that the first machine
- * gives up, and the time in which it and the others use up what is left.
+ * Machines that share the user.  Rates are those of the last RECENT slices, and
+ * are even over times of EVEN_FOR and more.  What is left beyond the reserve,
+ * and beyond what will be needed while less leaves the window, is used up in
+ * SPARE_TAKES.  The reserve is what others use in RESERVED delays.
  */
-#define GIVEN_UP 0.3
-#define FIRST_TAKES_IN (60 * DV_SECOND)
-#define OTHERS_TAKE_IN (8 * DV_SECOND)
+#define RECENT 24
+#define EVEN_FOR (5 * DV_SECOND)
+#define SPARE_TAKES (20 * DV_SECOND)
+#define RESERVED 3.0
+#define USUAL_SHARE 0.8
+#define LEAD_KEPT 0.4
+
+/* After this time without an answer, others count as having done nothing of late. */
+#define LONGEST_UNSEEN (60 * DV_SECOND)
+
+/* Others are taken to have at most this many times as much in flight as we have. */
+#define OTHERS_IN_FLIGHT 2.0
+
+/*
+ * Nothing is known about the time at which others used what they had used when
+ * we met them.  It is entered evenly, and this share of it is relied upon.
+ */
+#define UNSEEN_SHARE 0.5
+
+/* What others used may leave the window up to this many slices earlier than was entered. */
+#define EARLIER 8
 
 /* A charge that is due later than this counts as due then; in seconds. */
 #define LONGEST_DELAY 150
 
 /* How often a request is sent to find out whether others have left room. */
 #define SHORTEST_PROBE (1 * DV_SECOND)
-#define LONGEST_PROBE (15 * DV_SECOND)
+#define LONGEST_PROBE (7 * DV_SECOND)
+
+/* How often a request is sent at least while there is room, if others use the user, too. */
+#define LONGEST_SPACING (15 * DV_SECOND)
 
 /* The same after a refusal, once Retry-After is over, whatever our estimate. */
 #define PROBE_AFTER_REFUSAL (5 * DV_SECOND)
@@ -134,20 +158,36 @@ unit_of(const dv_budget *budget, const dv_ration *ration)
 	return units[ration - budget->rations];
 }
 
+/* Returns what is left of an amount when slices have left the window until "now". */
+static double
+remains_at(const dv_budget *budget, const dv_ration *ration, const uint16_t *slices,
+		   double amount, int64_t now)
+{
+	double		unit = unit_of(budget, ration);
+	int64_t		gone = Min2(slice_of(now) - budget->slice, RING);
+	int64_t		i;
+
+	for (i = 1; i <= gone; i++)
+		amount -= unit * slices[(budget->slice + i) % RING];
+	return Max2(amount, 0);
+}
+
 /* Returns our own use of the window as of "now", without changing anything. */
 static double
 used_at(const dv_budget *budget, const dv_ration *ration, int64_t now)
 {
-	double		unit = unit_of(budget, ration);
-	int64_t		gone = slice_of(now) - budget->slice;
-	double		used = ration->used;
-	int64_t		i;
-
-	if (gone >= RING)
+	if (slice_of(now) - budget->slice >= RING)
 		return 0;
-	for (i = 1; i <= gone; i++)
-		used -= unit * ration->slices[(budget->slice + i) % RING];
-	return Max2(used, 0);
+	return remains_at(budget, ration, ration->slices, ration->used, now);
+}
+
+/* Returns the offset as of "now": what others used leaves the window, too. */
+static double
+offset_at(const dv_budget *budget, const dv_ration *ration, int64_t now)
+{
+	if (ration->offset <= 0)
+		return ration->offset;
+	return remains_at(budget, ration, ration->others, ration->offset, now);
 }
 
 static void
@@ -156,7 +196,10 @@ forget_slice(dv_budget *budget, int place)
 	int			i;
 
 	for (i = 0; i < DV_RATIONS; i++)
+	{
 		budget->rations[i].slices[place] = 0;
+		budget->rations[i].others[place] = 0;
+	}
 }
 
 static void
@@ -180,10 +223,13 @@ static void
 slide(dv_budget *budget, int64_t now)
 {
 	int64_t		target = slice_of(now);
+	int			i;
 
 	budget->known = false;
 	if (target <= budget->slice)
 		return;
+	for (i = 0; i < DV_RATIONS; i++)
+		budget->rations[i].offset = offset_at(budget, &budget->rations[i], now);
 	if (target - budget->slice > RING)
 		budget->slice = target - RING;
 	while (budget->slice < target)
@@ -212,6 +258,7 @@ dv_budget_sent(dv_budget *budget, int64_t now)
 	int			i;
 
 	mark.epoch = budget->epoch;
+	mark.sent_at = now;
 	mark.beside_loads = false;
 	slide(budget, now);
 	use(budget, DV_RATION_REQUESTS, 1);
@@ -224,11 +271,11 @@ dv_budget_sent(dv_budget *budget, int64_t now)
 	return mark;
 }
 
-/* Returns what others have used in the window, estimated from the averages. */
+/* Returns what others have used in the window: the average shows less while it grows. */
 static double
 others_of(const dv_ration *ration)
 {
-	return Max2(ration->counted - ration->own, 0);
+	return Max2(Max2(ration->counted - ration->own, ration->offset), 0);
 }
 
 static bool
@@ -271,6 +318,8 @@ start_anew(dv_budget *budget, dv_ration_kind which, double counted)
 	dv_ration  *ration = &budget->rations[which];
 
 	memset(ration->slices, 0, sizeof(ration->slices));
+	memset(ration->others, 0, sizeof(ration->others));
+	ration->met_others = false;
 	ration->used = ration->unbooked = 0;
 	use(budget, which, counted);
 	ration->counted = ration->own = counted;
@@ -280,14 +329,79 @@ start_anew(dv_budget *budget, dv_ration_kind which, double counted)
 	budget->epoch++;
 }
 
+/* Makes the use of others this many times as large, and carries what is not a whole unit. */
+static void
+scale_others(dv_ration *ration, double factor)
+{
+	double		carried = 0;
+	int			k;
+
+	for (k = 0; k < RING; k++)
+	{
+		double		units_then = ration->others[k] * factor + carried;
+
+		ration->others[k] = (uint16_t) units_then;
+		carried = units_then - ration->others[k];
+	}
+}
+
+/* Enters what others had used when we met them evenly. */
+static void
+meet_others(dv_budget *budget, dv_ration *ration, int64_t amount)
+{
+	int			k;
+
+	for (k = 0; k < RING; k++)
+		ration->others[k] = FULL_SLICE;
+	scale_others(ration, (double) amount / RING / FULL_SLICE);
+	ration->met_others = true;
+	ration->met_in = budget->slice;
+}
+
+/*
+ * Enters the change of what others have used in the window, as the service
+ * counted it at this time.  More was used just then.  Less means that the oldest
+ * has left a little early; beyond that, that we know less than we thought.
+ */
+static void
+enter_others(dv_budget *budget, dv_ration *ration, int64_t at)
+{
+	int64_t		slice = Max2(Min2(slice_of(at), budget->slice), budget->slice - DV_BUDGET_SLICES);
+	int64_t		total = (int64_t) (Max2(ration->offset, 0) / unit_of(budget, ration));
+	int64_t		entered = 0;
+	int			k;
+
+	if (!ration->met_others)
+	{
+		meet_others(budget, ration, total);
+		return;
+	}
+	for (k = 0; k < RING; k++)
+		entered += ration->others[k];
+	if (total > entered)
+		ration->others[slice % RING] += Min2(total - entered, FULL_SLICE - ration->others[slice % RING]);
+	for (k = 1; k <= EARLIER && total < entered; k++)
+	{
+		uint16_t   *oldest = &ration->others[(budget->slice + k) % RING];
+		int64_t		early = Min2(entered - total, *oldest);
+
+		*oldest -= early;
+		entered -= early;
+	}
+	if (total < entered)
+		scale_others(ration, (double) total / entered);
+}
+
 /*
  * Remembers the largest limit seen, because a limit above the default shows
  * only while the window is nearly empty.
  */
 static void
-learn(dv_budget *budget, dv_ration_kind which, double own, double remaining, double weight)
+learn(dv_budget *budget, dv_ration_kind which, const dv_budget_mark *mark, double remaining,
+	  double weight)
 {
 	dv_ration  *ration = &budget->rations[which];
+	double		own = mark->used[which];
 	double		counted;
 	double		surprise;
 
@@ -315,6 +429,7 @@ learn(dv_budget *budget, dv_ration_kind which, double own, double remaining, dou
 		return;
 	}
 	ration->offset += Min2((surprise > 0 ? WORSE_WEIGHT : BETTER_WEIGHT) + weight, 1) * surprise;
+	enter_others(budget, ration, mark->sent_at);
 	ration->spread += Min2(SPREAD_WEIGHT + weight, 1) *
 		((surprise < 0 ? -surprise : surprise) - ration->spread);
 }
@@ -352,12 +467,13 @@ dv_budget_answered(dv_budget *budget, dv_budget_mark mark, double seconds,
 	slide(budget, now);
 	use(budget, DV_RATION_SECONDS, seconds);
 	budget->last_answer = now;
+	budget->seen_at = Max2(budget->seen_at, mark.sent_at);
 	/* short requests would make a load look cheap, which would use up the window too soon */
 	if (!mark.beside_loads)
 		learn_typical(budget, seconds);
 	for (i = 0; i < DV_RATIONS; i++)
 		if (remaining[i] >= 0 && mark.epoch == budget->epoch)
-			learn(budget, (dv_ration_kind) i, mark.used[i], remaining[i], weight);
+			learn(budget, (dv_ration_kind) i, &mark, remaining[i], weight);
 }
 
 void
@@ -388,7 +504,7 @@ dv_budget_left(const dv_budget *budget, dv_ration_kind which, int64_t now)
 {
 	const dv_ration *ration = &budget->rations[which];
 
-	return ration->limit - ration->offset - MARGIN * ration->spread -
+	return ration->limit - offset_at(budget, ration, now) - MARGIN * ration->spread -
 		ration->scale * used_at(budget, ration, now);
 }
 
@@ -408,20 +524,33 @@ dv_budget_is_full(const dv_budget *budget, int64_t now)
 	return true;
 }
 
+/* Returns how much leaves the window with the i-th slice from now. */
+static double
+leaving(const dv_budget *budget, const dv_ration *ration, int i)
+{
+	int			place = (budget->slice + i) % RING;
+	double		amount = ration->scale * ration->slices[place];
+
+	if (is_shared(ration))
+		amount += ration->others[place] *
+			(budget->slice + i - RING <= ration->met_in ? UNSEEN_SHARE : 1);
+	return amount * unit_of(budget, ration);
+}
+
 /*
  * Walks through the slices as they will leave the window.  Returns the highest
- * even rate, per microsecond, that is covered at every moment from "delay" on.
- * If there is no such rate, *refilled is set to the time at which there will
- * be room for one request.
+ * even rate, per microsecond, that is covered at every moment from "delay" on;
+ * less than zero if more than what is left was used.  If there is no such rate,
+ * *refilled is set to the time at which there will be room for one request.
  */
 static double
 sustainable_rate(const dv_budget *budget, const dv_ration *ration, const load *load,
 				 double left, int64_t now, int64_t *refilled)
 {
-	double		worth = unit_of(budget, ration) * ration->scale;
+	int64_t		even_for = is_shared(ration) ? EVEN_FOR : 0;
 	double		covered = left;
 	double		over = 0;
-	double		least = -1;
+	double		least = 0;
 	int			i;
 
 	*refilled = NEVER;
@@ -430,39 +559,76 @@ sustainable_rate(const dv_budget *budget, const dv_ration *ration, const load *l
 		int64_t		leaves = (budget->slice + i) * SLICE;
 		int64_t		ahead = leaves - now - load->delay;
 
-		if (ahead > 0)
+		if (ahead > even_for)
 		{
-			if (least < 0 || covered * over < least * ahead)
+			if (over == 0 || covered * over < least * ahead)
 			{
-				least = Max2(covered, 0);
+				least = covered;
 				over = ahead;
 			}
 			if (*refilled == NEVER && covered >= load->cost)
 				*refilled = i == 1 ? now : leaves - SLICE - load->delay;
 		}
-		covered += worth * ration->slices[(budget->slice + i) % RING];
+		covered += leaving(budget, ration, i);
 	}
 	return over > 0 ? least / over : 0;
 }
 
 /*
- * Among machines that share the application user, the one that uses more than
- * all others together keeps less of its even rate, and the others get what is
- * left sooner.  The part that they do not use returns to the first machine.
+ * Returns what is needed to go on at the usual rate of all machines whenever less
+ * than that leaves the window.
  */
 static double
-levelled_rate(const dv_ration *ration, const load *load, double rate, double left)
+needed_for_holes(const dv_budget *budget, const dv_ration *ration, const load *load, int64_t now)
 {
-	double		others = others_of(ration);
-	double		lead;
+	double		total = 0;
+	double		left = 0;
+	double		needed = 0;
+	double		rate;
+	int			i;
 
-	if (!is_shared(ration))
-		return rate;
-	left = Max2(left, 0);
-	lead = (ration->own - others) / (ration->own + others);
-	if (lead > 0)
-		return (1 - GIVEN_UP * lead) * rate + Min2(4 * lead, 1) * left / FIRST_TAKES_IN;
-	return rate + Min2(-4 * lead, 1) * left / (OTHERS_TAKE_IN + load->delay);
+	for (i = 1; i <= RING; i++)
+		total += leaving(budget, ration, i);
+	rate = Max2(total, USUAL_SHARE * ration->limit) / (RING * SLICE);
+	for (i = 1; i <= RING; i++)
+	{
+		int64_t		ahead = (budget->slice + i) * SLICE - now - load->delay;
+
+		needed = Max2(needed, rate * ahead - left);
+		left += leaving(budget, ration, i);
+	}
+	return needed;
+}
+
+/* Returns the rate, per microsecond, at which the slices were filled of late. */
+static double
+recent_rate(const dv_budget *budget, const dv_ration *ration, const uint16_t *slices, int64_t until)
+{
+	int64_t		sum = 0;
+	int			k;
+
+	for (k = 0; k < RECENT; k++)
+		if (slice_of(until) - k <= budget->slice)
+			sum += slices[(slice_of(until) - k) % RING];
+	return unit_of(budget, ration) * sum / ((RECENT - 1) * SLICE + until % SLICE);
+}
+
+/*
+ * Returns our part of the even rate of all machines that share the user: half of
+ * it, and most of the lead over all others together.
+ */
+static double
+rate_among_others(const dv_budget *budget, const dv_ration *ration, const load *load,
+				  double left, int64_t now)
+{
+	int64_t		unknown;
+	double		all = sustainable_rate(budget, ration, load, left, now, &unknown);
+	double		spare = left - needed_for_holes(budget, ration, load, now);
+	double		own = ration->scale * recent_rate(budget, ration, ration->slices, now);
+	double		others = recent_rate(budget, ration, ration->others,
+									 Max2(budget->seen_at, now - LONGEST_UNSEEN));
+
+	return (all + Max2(spare, 0) / SPARE_TAKES) / 2 + LEAD_KEPT * Max2(own - others, 0);
 }
 
 /* Returns when enough of our own use will have left the window to make room. */
@@ -516,6 +682,18 @@ wait_until(const dv_budget *budget, const dv_ration *ration, int64_t when, doubl
 }
 
 /*
+ * Returns the part of what is left that is not planned to be used, but covers what
+ * others do meanwhile.  They may soon use half of the limit, even if they do not now.
+ */
+static double
+reserve_of(const dv_ration *ration, const load *load)
+{
+	double		others = (Min2(others_of(ration), ration->limit / 2) + ration->limit / 2) / 2;
+
+	return ration->limit * SHARED_ROOM + RESERVED * others * load->delay / DV_BUDGET_WINDOW;
+}
+
+/*
  * Returns what must be left for a request to be sent.  Others may have as
  * much in flight as their use suggests.
  */
@@ -525,6 +703,37 @@ needed_room(const dv_ration *ration, const load *load)
 	if (!is_shared(ration))
 		return ration->limit * SMALLEST_ROOM;
 	return ration->limit * SHARED_ROOM + others_of(ration) * load->delay / DV_BUDGET_WINDOW;
+}
+
+/* Returns true if so much is left that no request is held back. */
+static bool
+is_plenty(const dv_ration *ration, const load *load, double left)
+{
+	double		others;
+
+	if (!is_shared(ration))
+		return left - load->committed > ration->limit * FREE_SHARE;
+	others = ration->own > 0 ? Min2(others_of(ration) / ration->own, OTHERS_IN_FLIGHT) : OTHERS_IN_FLIGHT;
+	return left - load->committed * (1 + others) > ration->limit * SHARED_FREE_SHARE;
+}
+
+static allowance
+allowance_among_others(const dv_budget *budget, const dv_ration *ration, const load *load,
+					   double left, int64_t now)
+{
+	/* the margin is a part of the reserve */
+	double		planned = left + MARGIN * ration->spread - reserve_of(ration, load);
+	double		rate = rate_among_others(budget, ration, load, planned, now);
+
+	if (rate * LONGEST_SPACING <= load->cost)
+		return (allowance)
+	{
+		LONGEST_SPACING, 0
+	};
+	return (allowance)
+	{
+		Max2((int64_t) (load->cost / rate), 1), 0
+	};
 }
 
 static allowance
@@ -545,7 +754,7 @@ allowance_of(const dv_budget *budget, dv_ration_kind which, load load, int64_t n
 	load.		cost *= ration->scale;
 	load.		committed *= ration->scale;
 
-	if (left - load.committed > ration->limit * FREE_SHARE)
+	if (is_plenty(ration, &load, left))
 		return (allowance)
 	{
 		0, 0
@@ -556,9 +765,10 @@ allowance_of(const dv_budget *budget, dv_ration_kind which, load load, int64_t n
 	if (room > now)
 		return wait_until(budget, ration, room, need - left);
 	left -= load.committed;
+	if (is_shared(ration))
+		return allowance_among_others(budget, ration, &load, left, now);
 
 	rate = sustainable_rate(budget, ration, &load, left, now, &refilled);
-	rate = levelled_rate(ration, &load, rate, left);
 	if (rate * DV_BUDGET_WINDOW <= load.cost)
 		return wait_until(budget, ration, refilled, load.cost - left);
 	return (allowance)

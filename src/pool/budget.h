@@ -34,9 +34,13 @@
  * a session that has nothing else under way does not wait beside a load.
  *
  * Machines that share an application user know about each other only what
- * the service has counted.  The machine that uses more than all others
- * together gives up a part of what leaves the window, and all of them use up
- * what is left at the same pace.  In that way their shares converge.
+ * the service has counted.  Each of them enters what others have used in slices
+ * of its own, so it also knows how fast they use it and when it will leave the
+ * window.  The even rate is then that of all machines together.  Each may use
+ * half of it, and the one that uses more than all others together keeps most of
+ * its lead, so nothing is lost if the others do not want more, and otherwise the
+ * shares converge.  A reserve covers what others have in flight.  No machine
+ * waits for others to stop: it sends less often instead.
  *
  * Pure: time is an argument, the state a plain struct.
  *
@@ -68,6 +72,7 @@ typedef enum dv_ration_kind
 typedef struct dv_ration
 {
 	bool		said;			/* the service has said what remains */
+	bool		met_others;		/* what others had used by then is entered */
 	bool		refused;		/* it is used up; no answer has come since */
 	uint8_t		forgotten;		/* successive answers that count much less than our use */
 	double		limit;			/* largest limit seen; at first, the default */
@@ -80,6 +85,8 @@ typedef struct dv_ration
 	double		unbooked;		/* own use too small to be a unit of the slices */
 	uint16_t	slices[DV_BUDGET_SLICES + 2];	/* in units: the window, the current slice, and a
 												 * spare one */
+	uint16_t	others[DV_BUDGET_SLICES + 2];	/* the same of others */
+	int64_t		met_in;			/* slice: when others used what they had used before is not known */
 } dv_ration;
 
 typedef struct dv_budget
@@ -88,6 +95,7 @@ typedef struct dv_budget
 	uint32_t	epoch;			/* how often a server has lost count */
 	int64_t		last_sent;
 	int64_t		last_answer;
+	int64_t		seen_at;		/* what others have done since is not known */
 	double		typical;		/* average seconds of a request of any kind */
 	double		squares;		/* average of the squares of these seconds */
 	int64_t		paid_until;		/* time up to which the even rate is used up */
@@ -108,6 +116,7 @@ typedef struct dv_budget
 typedef struct dv_budget_mark
 {
 	double		used[DV_RATIONS];
+	int64_t		sent_at;
 	uint32_t	epoch;
 	bool		beside_loads;	/* a short request beside loads; set by the caller */
 } dv_budget_mark;

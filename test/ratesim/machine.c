@@ -458,6 +458,17 @@ next_job(struct machine *machine)
 	}
 }
 
+/* Measures how long no rows of loads were written, from the first ones on. */
+static void
+note_gap(struct machine *machine)
+{
+	int64_t		now = machine->engine->now;
+
+	if (machine->last_done != 0 && now - machine->last_done > machine->gap)
+		machine->gap = now - machine->last_done;
+	machine->last_done = now;
+}
+
 static void
 note_success(struct machine *machine, const struct ticket *ticket, const struct answer *answer)
 {
@@ -486,7 +497,10 @@ note_success(struct machine *machine, const struct ticket *ticket, const struct 
 	ticket->backend->done_seconds += ticket->seconds;
 	machine->done++;
 	if (!ticket->backend->reader)
+	{
 		machine->done_of[ticket->work - machine->config.works]++;
+		note_gap(machine);
+	}
 	machine->done_seconds += ticket->seconds;
 	if (machine->config.requests > 0 &&
 		machine->done == machine->config.requests * (machine->job + 1))

@@ -136,6 +136,8 @@ struct machine
 	int			peak;			/* most requests in flight, of one user */
 	int64_t		silence;		/* longest time without sending while not throttled */
 	int64_t		last_sent;
+	int64_t		gap;			/* longest time without an answer to a load, whatever the reason */
+	int64_t		last_done;
 	double		reads[READS_MAX];	/* seconds from need to answer of the reader's requests */
 	int			nreads;
 	struct sample samples[SAMPLES];

@@ -44,8 +44,8 @@ report_head(struct report *report, const char *title, const char *note)
 {
 	report_text(report, "\n### %s\n\n%s\n\n", title, note);
 	report_text(report,
-				"| | policy | of best possible | 429s | of requests | wasted | Jain | silence |\n");
-	report_text(report, "|---|---|---:|---:|---:|---:|---:|---:|\n");
+				"| | policy | of best possible | 429s | of requests | wasted | Jain | silence | gap |\n");
+	report_text(report, "|---|---|---:|---:|---:|---:|---:|---:|---:|\n");
 }
 
 static void
@@ -62,6 +62,9 @@ check_target(struct report *report, const struct run *run, const struct outcome 
 	report_check(report, target->silence == 0 || outcome->silence <= target->silence,
 				 "%s: silent for %.1f s, at most %.0f s (0: any)", run->name, outcome->silence,
 				 target->silence);
+	report_check(report, target->gap == 0 || outcome->gap <= target->gap,
+				 "%s: no answer for %.1f s, at most %.0f s (0: any)", run->name, outcome->gap,
+				 target->gap);
 }
 
 void
@@ -72,10 +75,10 @@ report_row(struct report *report, const struct run *run, const struct outcome *o
 	double		share = outcome->done / of;
 	double		throttled = outcome->sent > 0 ? (double) outcome->throttles / outcome->sent : 0;
 
-	report_text(report, "| %s | %s | %.1f %% | %lld | %.3f %% | %.1f %% | %.3f | %.0f s |\n",
+	report_text(report, "| %s | %s | %.1f %% | %lld | %.3f %% | %.1f %% | %.3f | %.0f s | %.0f s |\n",
 				run->name, policy_name(run->machines[0].policy), 100 * share,
 				(long long) outcome->throttles, 100 * throttled, 100 * outcome->wasted,
-				outcome->fairness, outcome->silence);
+				outcome->fairness, outcome->silence, outcome->gap);
 	if (target != NULL)
 		check_target(report, run, outcome, target, share, throttled);
 }

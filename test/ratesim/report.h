@@ -25,6 +25,7 @@ struct target
 	double		throttled;		/* at most this share of the requests; 1: any */
 	double		fairness;		/* at least */
 	double		silence;		/* at most, seconds */
+	double		gap;			/* at most, seconds */
 };
 
 void		report_text(struct report *report, const char *format,...)

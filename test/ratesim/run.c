@@ -193,6 +193,8 @@ add_up(const struct run *run, const struct neighbour *neighbour, struct outcome 
 			outcome->peak = machine->peak;
 		if ((double) machine->silence / SECOND > outcome->silence)
 			outcome->silence = (double) machine->silence / SECOND;
+		if ((double) machine->gap / SECOND > outcome->gap)
+			outcome->gap = (double) machine->gap / SECOND;
 	}
 	outcome->stretched = alone > 0 ? (double) waited / (double) alone : 1;
 	outcome->wasted = wasted / user_seconds;
@@ -238,6 +240,8 @@ merge(struct outcome *sum, const struct outcome *one, int repeats)
 	sum->fairness += one->fairness / repeats;
 	if (one->silence > sum->silence)
 		sum->silence = one->silence;
+	if (one->gap > sum->gap)
+		sum->gap = one->gap;
 	if (one->peak > sum->peak)
 		sum->peak = one->peak;
 }

@@ -43,6 +43,7 @@ struct outcome
 	double		stretched;		/* mean duration relative to that without load */
 	double		fairness;		/* between backends, or between machines */
 	double		silence;		/* longest, seconds */
+	double		gap;			/* longest without an answer, seconds */
 	int			peak;
 	struct machine *machines[RUN_MACHINES];
 };

@@ -46,28 +46,34 @@ scenario_backends(struct report *report)
 void
 scenario_machines(struct report *report)
 {
-	static const struct target target = {.throughput = 0.85, .throttled = 0.04, .fairness = 0.9};
+	static const struct
+	{
+		double		seconds;
+		double		gap;
+	}			batches[] = {{0.1, 10}, {1, 10}, {4, 20}, {8, 30}};
 	static const double starts[] = {0, 60, 300};
 	int			s;
 	int			i;
 
 	report_head(report, "(e) Machines that share a user",
 				"The two machines do not know of each other, and the second one starts later.");
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < (int) (sizeof(batches) / sizeof(batches[0])); i++)
 	{
 		for (s = 0; s < 3; s++)
 		{
+			const struct target target = {
+			.throughput = 0.94, .throttled = 0.003, .fairness = 0.9, .gap = batches[i].gap};
+			double		seconds = batches[i].seconds;
 			struct outcome outcome;
 			char		name[80];
 			struct run	run;
 
-			snprintf(name, sizeof(name), "batches of %g s, second after %.0f s", lengths[i],
-					 starts[s]);
+			snprintf(name, sizeof(name), "batches of %g s, second after %.0f s", seconds, starts[s]);
 			run = run_default(name);
 			run.nmachines = 2;
 			run.machines[1].begin = starts[s];
-			run_work(&run, DV_KIND_CREATE, lengths[i] * 0.85, lengths[i] * 1.15);
-			run.repeats = lengths[i] > 2 ? 5 : 1;
+			run_work(&run, DV_KIND_CREATE, seconds * 0.85, seconds * 1.15);
+			run.repeats = seconds > 2 ? 5 : 1;
 			run_start(&run, &outcome);
 			report_row(report, &run, &outcome, &target);
 			if (i == 1 && s == 2)

@@ -222,6 +222,78 @@ others_are_seen(void **state)
 	assert_true(not_before(0.1) > 0);
 }
 
+/* Answers to requests that we and others have sent by turns, one second apart. */
+static void
+take_turns(int times, double own, double others, double *sum)
+{
+	while (times-- > 0)
+	{
+		exchange(own, UNSAID, 1200 - *sum);
+		*sum += own + others;
+		now += DV_SECOND;
+	}
+}
+
+static void
+what_others_used_leaves_the_window(void **state)
+{
+	double		sum = 0;
+
+	(void) state;
+	/* it is not known when they had used it: evenly */
+	exchange(0, UNSAID, 200);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 200, 1);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now + DV_BUDGET_WINDOW / 2), 700, 10);
+	now += DV_BUDGET_WINDOW + 5 * SECOND;
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 1200, 1);
+	/* they use it while we watch */
+	take_turns(20, 1, 10, &sum);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now), 980, 30);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now + DV_BUDGET_WINDOW - 25 * SECOND), 980, 30);
+	about(dv_budget_left(&budget, DV_RATION_SECONDS, now + DV_BUDGET_WINDOW + 5 * SECOND), 1200, 30);
+}
+
+static void
+machines_share_what_is_left(void **state)
+{
+	double		sum = 0;
+	double		alone;
+
+	(void) state;
+	take_turns(90, 10, 0, &sum);
+	alone = (double) (not_before(10) - now) / SECOND;
+	setup(NULL);
+	sum = 0;
+	take_turns(90, 5, 5, &sum);
+	/* the same is left, and half of it is for the others, less a reserve */
+	assert_true((not_before(5) - now) * 1.0 / SECOND >= alone);
+	assert_true((not_before(5) - now) * 1.0 / SECOND <= 2 * alone);
+}
+
+/* Others have used up all but little: the rest is for all of the time until theirs leaves the window. */
+static void
+machines_go_on_when_little_is_left(void **state)
+{
+	double		sum = 0;
+	int			sent = 0;
+
+	(void) state;
+	take_turns(20, 5, 42, &sum);
+	while (now < NOW + 280 * SECOND)
+	{
+		int64_t		turn = not_before(5);
+
+		assert_true(turn <= now + 15 * SECOND);
+		now = turn > now ? turn : now + SECOND;
+		exchange(5, UNSAID, 1200 - sum);
+		/* the others do the same */
+		sum += 10;
+		sent++;
+	}
+	assert_true(sum < 1200);
+	assert_true(sent >= 10);
+}
+
 static void
 a_larger_limit_is_learnt(void **state)
 {
@@ -364,7 +436,7 @@ static void
 state_is_small(void **state)
 {
 	(void) state;
-	assert_true(sizeof(dv_budget) <= 1280);
+	assert_true(sizeof(dv_budget) <= 2304);
 }
 
 /* Lets a random client use a random service, whose answer may be wrong. */
@@ -581,6 +653,9 @@ main(void)
 		TEST(a_long_request_is_not_kept_out_by_short_ones),
 		TEST(no_silence_after_a_burst),
 		TEST(others_are_seen),
+		TEST(what_others_used_leaves_the_window),
+		TEST(machines_share_what_is_left),
+		TEST(machines_go_on_when_little_is_left),
 		TEST(a_larger_limit_is_learnt),
 		TEST(several_servers_share_the_load),
 		TEST(a_server_that_forgot_is_believed),
