@@ -20,7 +20,6 @@
 
 /* No request is held back while more than this share of the limit is left. */
 #define FREE_SHARE 0.5
-#define SHARED_FREE_SHARE 0.7
 
 /* The limit counts as full if this share of it is left. */
 #define FULL_SHARE 0.9
@@ -60,16 +59,20 @@
 #define OTHERS_SHARE 0.03
 
 /*
+ * What is left beyond what will be needed while less leaves the window than is
+ * used, which is at least this share of the limit, is used up in this time.
+ */
+#define SPARE_TAKES (20 * DV_SECOND)
+#define USUAL_SHARE 0.8
+
+/*
  * Machines that share the user.  Rates are those of the last RECENT slices, and
- * are even over times of EVEN_FOR and more.  What is left beyond the reserve,
- * and beyond what will be needed while less leaves the window, is used up in
- * SPARE_TAKES.  The reserve is what others use in RESERVED delays.
+ * are even over times of EVEN_FOR and more.  The reserve is what others use in
+ * RESERVED delays.
  */
 #define RECENT 24
 #define EVEN_FOR (5 * DV_SECOND)
-#define SPARE_TAKES (20 * DV_SECOND)
 #define RESERVED 3.0
-#define USUAL_SHARE 0.8
 #define LEAD_KEPT 0.4
 
 /* After this time without an answer, others count as having done nothing of late. */
@@ -116,6 +119,13 @@ static const double default_limits[DV_RATIONS] = {6000, 1200};
 
 /* The shares of the limits that are kept for short requests: a dozen requests of 50 ms. */
 static const double kept_shares[DV_RATIONS] = {0.002, 0.0005};
+
+/*
+ * Short requests may use this share of the limits by passing others, up to this
+ * time ahead.
+ */
+#define PASSING_SHARE 0.1
+#define PASSING_AHEAD (60 * DV_SECOND)
 
 /* The units in which slices count. */
 static const double units[DV_RATIONS] = {1, 0.1};
@@ -260,6 +270,7 @@ dv_budget_sent(dv_budget *budget, int64_t now)
 	mark.epoch = budget->epoch;
 	mark.sent_at = now;
 	mark.beside_loads = false;
+	mark.passed = false;
 	slide(budget, now);
 	use(budget, DV_RATION_REQUESTS, 1);
 	budget->last_sent = now;
@@ -457,6 +468,19 @@ typical_in_flight(const dv_budget *budget)
 	return budget->typical > 0 ? budget->squares / budget->typical : 0;
 }
 
+/* Charges a request that has passed others to the share of such requests. */
+static void
+charge_passing(dv_budget *budget, double seconds, int64_t now)
+{
+	const double costs[DV_RATIONS] = {1, seconds};
+	double		share = 0;
+	int			i;
+
+	for (i = 0; i < DV_RATIONS; i++)
+		share = Max2(share, costs[i] / (PASSING_SHARE * budget->rations[i].limit));
+	budget->passed_until = Max2(budget->passed_until, now) + (int64_t) (share * DV_BUDGET_WINDOW);
+}
+
 void
 dv_budget_answered(dv_budget *budget, dv_budget_mark mark, double seconds,
 				   const double remaining[DV_RATIONS], int64_t now)
@@ -468,6 +492,8 @@ dv_budget_answered(dv_budget *budget, dv_budget_mark mark, double seconds,
 	use(budget, DV_RATION_SECONDS, seconds);
 	budget->last_answer = now;
 	budget->seen_at = Max2(budget->seen_at, mark.sent_at);
+	if (mark.passed)
+		charge_passing(budget, seconds, now);
 	/* short requests would make a load look cheap, which would use up the window too soon */
 	if (!mark.beside_loads)
 		learn_typical(budget, seconds);
@@ -614,21 +640,17 @@ recent_rate(const dv_budget *budget, const dv_ration *ration, const uint16_t *sl
 }
 
 /*
- * Returns our part of the even rate of all machines that share the user: half of
- * it, and most of the lead over all others together.
+ * Returns our part of the rate of all machines that share the user: half of it,
+ * and most of the lead over all others together.
  */
 static double
-rate_among_others(const dv_budget *budget, const dv_ration *ration, const load *load,
-				  double left, int64_t now)
+part_of(double rate, const dv_budget *budget, const dv_ration *ration, int64_t now)
 {
-	int64_t		unknown;
-	double		all = sustainable_rate(budget, ration, load, left, now, &unknown);
-	double		spare = left - needed_for_holes(budget, ration, load, now);
 	double		own = ration->scale * recent_rate(budget, ration, ration->slices, now);
 	double		others = recent_rate(budget, ration, ration->others,
 									 Max2(budget->seen_at, now - LONGEST_UNSEEN));
 
-	return (all + Max2(spare, 0) / SPARE_TAKES) / 2 + LEAD_KEPT * Max2(own - others, 0);
+	return rate / 2 + LEAD_KEPT * Max2(own - others, 0);
 }
 
 /* Returns when enough of our own use will have left the window to make room. */
@@ -709,31 +731,11 @@ needed_room(const dv_ration *ration, const load *load)
 static bool
 is_plenty(const dv_ration *ration, const load *load, double left)
 {
-	double		others;
+	double		others = 0;
 
-	if (!is_shared(ration))
-		return left - load->committed > ration->limit * FREE_SHARE;
-	others = ration->own > 0 ? Min2(others_of(ration) / ration->own, OTHERS_IN_FLIGHT) : OTHERS_IN_FLIGHT;
-	return left - load->committed * (1 + others) > ration->limit * SHARED_FREE_SHARE;
-}
-
-static allowance
-allowance_among_others(const dv_budget *budget, const dv_ration *ration, const load *load,
-					   double left, int64_t now)
-{
-	/* the margin is a part of the reserve */
-	double		planned = left + MARGIN * ration->spread - reserve_of(ration, load);
-	double		rate = rate_among_others(budget, ration, load, planned, now);
-
-	if (rate * LONGEST_SPACING <= load->cost)
-		return (allowance)
-	{
-		LONGEST_SPACING, 0
-	};
-	return (allowance)
-	{
-		Max2((int64_t) (load->cost / rate), 1), 0
-	};
+	if (is_shared(ration))
+		others = Min2(others_of(ration) / Max2(ration->own, 1), OTHERS_IN_FLIGHT);
+	return left - load->committed * (1 + others) > ration->limit * FREE_SHARE;
 }
 
 static allowance
@@ -765,11 +767,15 @@ allowance_of(const dv_budget *budget, dv_ration_kind which, load load, int64_t n
 	if (room > now)
 		return wait_until(budget, ration, room, need - left);
 	left -= load.committed;
-	if (is_shared(ration))
-		return allowance_among_others(budget, ration, &load, left, now);
 
-	rate = sustainable_rate(budget, ration, &load, left, now, &refilled);
-	if (rate * DV_BUDGET_WINDOW <= load.cost)
+	if (is_shared(ration))		/* the margin is a part of the reserve */
+		left += MARGIN * ration->spread - reserve_of(ration, &load);
+
+	rate = sustainable_rate(budget, ration, &load, left, now, &refilled) +
+		Max2(left - needed_for_holes(budget, ration, &load, now), 0) / SPARE_TAKES;
+	if (is_shared(ration))
+		rate = Max2(part_of(rate, budget, ration, now), load.cost / LONGEST_SPACING);
+	else if (rate * DV_BUDGET_WINDOW <= load.cost)
 		return wait_until(budget, ration, refilled, load.cost - left);
 	return (allowance)
 	{
@@ -786,6 +792,8 @@ dv_budget_keeps(const dv_budget *budget, int in_flight, int64_t now)
 	};
 	int			i;
 
+	if (budget->passed_until > now + PASSING_AHEAD)
+		return false;
 	for (i = 0; i < DV_RATIONS; i++)
 	{
 		const dv_ration *ration = &budget->rations[i];

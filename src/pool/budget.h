@@ -30,8 +30,10 @@
  * by a long silence.  Execution time is charged when a request ends, so the
  * window is considered as it will be at that time.
  *
- * A small part of each ration is kept for short requests, which are not spaced:
- * a session that has nothing else under way does not wait beside a load.
+ * A small part of each ration is kept for short requests, which pass the others: a
+ * session that has nothing else under way does not wait beside a load.  However,
+ * sessions that send one short request after another are a load themselves, so
+ * only a share of the limits can be used in that way, and the rest is spaced.
  *
  * Machines that share an application user know about each other only what
  * the service has counted.  Each of them enters what others have used in slices
@@ -96,6 +98,7 @@ typedef struct dv_budget
 	int64_t		last_sent;
 	int64_t		last_answer;
 	int64_t		seen_at;		/* what others have done since is not known */
+	int64_t		passed_until;	/* time up to which the share of short requests is used up */
 	double		typical;		/* average seconds of a request of any kind */
 	double		squares;		/* average of the squares of these seconds */
 	int64_t		paid_until;		/* time up to which the even rate is used up */
@@ -118,7 +121,8 @@ typedef struct dv_budget_mark
 	double		used[DV_RATIONS];
 	int64_t		sent_at;
 	uint32_t	epoch;
-	bool		beside_loads;	/* a short request beside loads; set by the caller */
+	bool		beside_loads;	/* a short request beside loads; set by the caller, as is */
+	bool		passed;			/* that it was sent although others had to wait */
 } dv_budget_mark;
 
 extern void dv_budget_init(dv_budget *budget, int64_t now);
@@ -157,8 +161,8 @@ extern double dv_budget_left(const dv_budget *budget, dv_ration_kind which, int6
 extern bool dv_budget_is_full(const dv_budget *budget, int64_t now);
 
 /*
- * Returns true if what is kept for short requests suffices for one of them, so that
- * it may be sent at once.
+ * Returns true if what is kept for short requests suffices for one of them, and they
+ * have not had their share of late, so that it may be sent at once.
  */
 extern bool dv_budget_keeps(const dv_budget *budget, int in_flight, int64_t now);
 

@@ -538,6 +538,7 @@ take(const dv_try *t, int chosen)
 	lease->place = t->pool->places[chosen];
 	lease->kind = t->kind;
 	lease->beside_loads = t->is_short && dv_wait_has_loads(t->pool->shared, lease->place.entry);
+	lease->passes = t->goes_beyond && dv_pool_not_before(user, t->kind, t->now) > t->now;
 	lease->last_ticket = user->last_used;
 	lease->ticket = ++t->pool->shared->ticket;
 	user->last_used = lease->ticket;
@@ -819,6 +820,7 @@ dv_lease_sent(dv_lease *lease)
 		dv_rate_sent(&user->rate, user->in_flight);
 		lease->mark = dv_budget_sent(&user->budget, lease->sent_at);
 		lease->mark.beside_loads = lease->beside_loads;
+		lease->mark.passed = lease->passes;
 		record = record_of(lease);
 		if (record != NULL)
 		{

@@ -100,6 +100,7 @@ typedef struct dv_lease
 	dv_place	place;			/* and where the slot was taken */
 	dv_kind		kind;
 	bool		beside_loads;	/* it is short, and other sessions have loads */
+	bool		passes;			/* it is short, and others wait for the budget */
 	bool		sent;			/* dv_lease_sent */
 	int64		sent_at;
 	uint64		ticket;			/* of this lease, and of the previous one of the user */

@@ -242,7 +242,8 @@ draw_work(struct machine *machine, const struct backend *backend)
 static void answered(void *target, void *request, const struct answer *answer);
 
 static void
-send_one(struct machine *machine, struct backend *backend, int which, const struct work *work)
+send_one(struct machine *machine, struct backend *backend, int which, const struct work *work,
+		 bool beyond)
 {
 	struct user *user = &machine->users[which];
 	int64_t		now = machine->engine->now;
@@ -254,6 +255,9 @@ send_one(struct machine *machine, struct backend *backend, int which, const stru
 	ticket->seconds = work->shortest +
 		engine_random(machine->engine) * (work->longest - work->shortest);
 	ticket->sent_at = now;
+	beyond = beyond && policy_not_before(machine->config.policy, &user->pacing, machine->service,
+										 which, user->in_flight,
+										 user->rate.average[work->kind] / SECOND, now) > now;
 	user->in_flight++;
 	user->in_flight_of[work->kind]++;
 	user->last_used = ++machine->ticket;
@@ -261,7 +265,8 @@ send_one(struct machine *machine, struct backend *backend, int which, const stru
 	dv_rate_sent(&user->rate, user->in_flight);
 	ticket->mark = dv_budget_sent(&user->pacing.budget, now);
 	ticket->useful = dv_useful_sent(&machine->useful, ++machine->in_flight, now);
-	ticket->mark.beside_loads = backend->reader && machine->config.backends > 1;
+	ticket->mark.beside_loads = backend->reader && machine->config.backends > machine->config.readers;
+	ticket->mark.passed = beyond;
 	policy_sent(&user->pacing, user->rate.average[work->kind] / SECOND, now);
 	if (user->in_flight > machine->peak)
 		machine->peak = user->in_flight;
@@ -361,7 +366,7 @@ acquire(struct machine *machine, struct backend *backend, const struct work *wor
 	if (choice.kind == DV_CHOICE_USER)
 	{
 		note_silence(machine, true);
-		send_one(machine, backend, choice.user, work);
+		send_one(machine, backend, choice.user, work, beyond);
 		backend->waiting_since = 0;
 	}
 	else
@@ -515,7 +520,7 @@ note_read(struct machine *machine, struct backend *backend)
 	if (machine->nreads < READS_MAX)
 		machine->reads[machine->nreads++] = (double) (now - backend->asked_at) / SECOND;
 	backend->asked_at = 0;
-	engine_at(machine->engine, now + READ_PAUSE, try, backend, ++backend->timer);
+	engine_at(machine->engine, now + (int64_t) (machine->config.read_pause * SECOND), try, backend, ++backend->timer);
 }
 
 static void
@@ -610,7 +615,7 @@ machine_init(struct machine *machine, struct engine *engine, struct service *ser
 	for (i = 0; i < config->backends; i++)
 	{
 		machine->backends[i].machine = machine;
-		machine->backends[i].reader = config->reader && i == config->backends - 1;
+		machine->backends[i].reader = i >= config->backends - config->readers;
 		engine_at(engine, begin + (int64_t) (i * config->stagger * SECOND), try,
 				  &machine->backends[i], 0);
 	}

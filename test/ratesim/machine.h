@@ -35,10 +35,9 @@ struct work
 
 #define WORKS 4
 
-/* The short requests of a reader: how long they take, and the pause after each. */
+/* How long the short requests of a reader take. */
 #define READ_SECONDS  0.05
-#define READ_PAUSE    (1 * SECOND)
-#define READS_MAX     8192
+#define READS_MAX     131072
 
 /* Rules of the rate controller on which the founding documents contradict one another. */
 enum reading
@@ -69,7 +68,8 @@ struct machine_config
 	int64_t		requests;		/* of each kind of work, one kind after the other; 0: all kinds
 								 * mixed, without end */
 	double		stagger;		/* seconds between the starts of backends */
-	bool		reader;			/* the last backend sends short requests, one after the other */
+	int			readers;		/* the last backends send short requests, one after the other, */
+	double		read_pause;		/* with a pause of so many seconds after each */
 };
 
 struct machine;

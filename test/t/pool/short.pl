@@ -106,6 +106,35 @@ for my $case ([ 'requests', 'create=20ms' ], [ 'execution time', 'create=2s' ])
 	is_deeply(user_stats($dvsim, 'app1')->{throttles}, {}, '... without a throttle');
 }
 
+# ---- the service is saturated: more requests would only wait for each other
+
+{
+	my ($dvsim, $crm) = service([ '--latency', 'all=50ms,create=500ms', '--jitter', 20, '--capacity', 5.5, '--overload', 2 ]);
+
+	beside($crm, 4, sub { pool($watcher, "$crm one", 'limited_by') eq 'latency' && pool($watcher, "$crm one", 'in_flight') >= 5 }, 'the capacity is used up');
+	is_deeply(user_stats($dvsim, 'app1')->{throttles}, {}, '... without a throttle');
+}
+
+# ---- sessions that send one short request after the other are a load themselves: they do not use up the window
+
+{
+	my ($dvsim, $crm) = service([ '--latency', 'all=1ms' ]);
+	my @sessions = map { Session->new($node) } 1 .. 8;
+	my $requests = sub { user_stats($dvsim, 'app1')->{requests}{other} // 0 };
+
+	$_->start("DO \$\$ BEGIN LOOP PERFORM * FROM dataverse.whoami('$crm'); END LOOP; END \$\$") for @sessions;
+	wait_for(sub { pool($watcher, "$crm one", 'limited_by') =~ /^budget: .* requests/ }, 'the budget of requests is paced');
+	my $half = $requests->();
+	sleep 10;
+	my $then = $requests->();
+	cmp_ok($then - $half, '<=', 600, 'short requests one after the other: ' . ($then - $half) . ' in 10 s, after the first ' . $half);
+	ok(wait_for(sub { $requests->() > $then }, 'another one'), '... which go on');
+	is_deeply(user_stats($dvsim, 'app1')->{throttles}, {}, '... without a throttle');
+	$watcher->value('SELECT pg_cancel_backend(' . $_->pid . ')') for @sessions;
+	$_->finish for @sessions;
+	$_->close for @sessions;
+}
+
 $watcher->close;
 $node->stop;
 done_testing();

@@ -109,5 +109,65 @@ sub fair
 	$dvsim->stop;
 }
 
+# ---- the second cluster begins when the first has used half of the window: both go on, instead of using up the rest
+
+{
+	my $dvsim = Dvsim->start('--app-user', 'app1:secret1', '--canned', '--latency', 'all=20ms');
+	my %load;
+	my $begin = sub {
+		my ($name) = @_;
+		my $session = Session->new($node{$name});
+
+		create_server($node{$name}, 'shared', { url => $dvsim->base, user_agent => $name, initial_parallelism_factor => 1, batch_size => 1 },
+			{ client_id => 'app1', client_secret => 'secret1', name => "shared by $name" });
+		$session->query("CREATE FOREIGN TABLE shared (accountid uuid, name text) SERVER shared"
+			  . " OPTIONS (\"table\" 'account', entity_set 'accounts', primary_id 'accountid')");
+		$session->start("INSERT INTO shared (name) SELECT 'row ' || i FROM (SELECT generate_series(1, 100000000) AS i) AS s");
+		$load{$name} = $session;
+	};
+	my $answers = sub { user_stats($dvsim, 'app1')->{requests}{create} // 0 };
+
+	$begin->('one');
+	my $watcher = Session->new($node{one});
+	wait_for(sub { pool($watcher, 'shared by one', 'limited_by') =~ /^budget: / }, 'the budget is paced');
+	my ($since) = sent($dvsim, 0);
+	$begin->('two');
+
+	# in this time, it would otherwise use up what is left
+	my $half = $answers->();
+	my %last = (one => time, two => time);
+	my %gap = (one => 0, two => 0);
+	my %rows = (one => 0, two => 0);
+	my $until = time + 30;
+	while (time < $until)
+	{
+		my ($next, @requests) = sent($dvsim, $since);
+
+		for my $request (grep { ($_->{kind} // '') eq 'create' } @requests)
+		{
+			my $name = $request->{headers}{'User-Agent'};
+			my $now = time;
+
+			$gap{$name} = $now - $last{$name} if $now - $last{$name} > $gap{$name};
+			$last{$name} = $now;
+			$rows{$name}++;
+		}
+		$since = $next;
+		select undef, undef, undef, 0.1;
+	}
+	for my $name (sort keys %load)
+	{
+		$gap{$name} = time - $last{$name} if time - $last{$name} > $gap{$name};
+		cmp_ok($gap{$name}, '<=', 10, sprintf 'cluster %s writes a row every few seconds (%d rows, longest gap %.1f s)', $name, $rows{$name}, $gap{$name});
+	}
+	cmp_ok($answers->() - $half, '<=', 1000,
+		'and the rest of the window is not used up within 30 s: ' . ($answers->() - $half) . ' requests after the first ' . $half);
+	is_deeply(user_stats($dvsim, 'app1')->{throttles}, {}, 'without a throttle');
+	Session->new($node{$_})->value('SELECT pg_cancel_backend(' . $load{$_}->pid . ')') for keys %load;
+	$_->finish for values %load;
+	$_->close for values %load, $watcher;
+	$dvsim->stop;
+}
+
 $_->stop for values %node;
 done_testing();
