@@ -381,6 +381,25 @@ RETURNS jsonb
 LANGUAGE sql IMMUTABLE CALLED ON NULL INPUT PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $$
+  WITH intersect_of (many) AS (
+    SELECT (SELECT r FROM jsonb_array_elements($3) AS r
+            WHERE r -> 'IntersectEntityName' = $1 -> 'LogicalName' AND ARRAY[r ->> 'Entity1LogicalName', r ->> 'Entity2LogicalName'] <@ $2
+            ORDER BY r ->> 'SchemaName' COLLATE "C" LIMIT 1)),
+  kind (many, type, is_bare, is_system) AS MATERIALIZED (
+    SELECT i.many, t.type, b.is_bare, NOT b.is_bare AND NOT $1 @? '$.Attributes[*] ? (@.LogicalName == "overriddencreatedon")'
+    FROM intersect_of AS i,
+      LATERAL (SELECT CASE WHEN i.many IS NOT NULL THEN 'intersect' WHEN $1 ->> 'TableType' IN ('Elastic', 'Virtual') THEN lower($1 ->> 'TableType')
+                           ELSE 'standard' END) AS t (type),
+      LATERAL (SELECT t.type NOT IN ('standard', 'elastic') OR NOT $1 @? '$.Attributes[*] ? (@.LogicalName == "createdon")') AS b (is_bare)),
+  added (names) AS MATERIALIZED (
+    SELECT dataverse_private.export_added($1, k.type, k.is_bare, k.is_system)
+           || array_remove(ARRAY[k.many ->> 'Entity1IntersectAttribute', k.many ->> 'Entity2IntersectAttribute'], NULL)
+    FROM kind AS k),
+  listed (columns, names) AS MATERIALIZED (
+    SELECT jsonb_agg(e.json ORDER BY (a ->> 'ColumnNumber')::integer, e.json ->> 'name' COLLATE "C"),
+           array_agg(a ->> 'LogicalName') || (SELECT d.names FROM added AS d)
+    FROM jsonb_array_elements($1 -> 'Attributes') AS a, dataverse_private.export_column(a, $1 -> 'ManyToOneRelationships', $2) AS e (json)
+    WHERE e.json IS NOT NULL AND a ->> 'LogicalName' <> ALL ((SELECT d.names FROM added AS d)::text[]))
   SELECT jsonb_strip_nulls(jsonb_build_object(
     'name', dataverse_private.export_name($1),
     'id', (SELECT dataverse_private.export_name(a) FROM jsonb_array_elements($1 -> 'Attributes') AS a WHERE a -> 'LogicalName' = $1 -> 'PrimaryIdAttribute'),
@@ -388,7 +407,7 @@ AS $$
     'set', $1 ->> 'EntitySetName',
     'label', dataverse_private.export_label($1 -> 'DisplayName'),
     'collection_label', dataverse_private.export_label($1 -> 'DisplayCollectionName'),
-    'type', t.type,
+    'type', k.type,
     'ownership', CASE WHEN $1 ->> 'OwnershipType' IN ('UserOwned', 'TeamOwned') THEN 'user' WHEN $1 ->> 'OwnershipType' = 'OrganizationOwned' THEN 'organization'
                       WHEN $1 ->> 'OwnershipType' LIKE 'Business%' THEN 'business' ELSE 'none' END,
     'type_code', ($1 ->> 'ObjectTypeCode')::integer,
@@ -398,33 +417,19 @@ AS $$
     'optimistic_concurrency', ($1 ->> 'IsOptimisticConcurrencyEnabled')::boolean,
     'create_multiple', $4 ? 'CreateMultiple',
     'update_multiple', $4 ? 'UpdateMultiple',
-    'bare', b.is_bare,
-    'system', s.is_system,
+    'bare', k.is_bare,
+    'system', k.is_system,
     'states', dataverse_private.export_states($1 -> 'Attributes'),
-    'many', CASE WHEN m.json IS NOT NULL THEN jsonb_build_object(
-      'name', m.json ->> 'SchemaName', 'table1', m.json ->> 'Entity1LogicalName', 'table2', m.json ->> 'Entity2LogicalName',
-      'navigation1', m.json ->> 'Entity1NavigationPropertyName', 'navigation2', m.json ->> 'Entity2NavigationPropertyName') END,
-    'keys', CASE WHEN t.type = 'standard' THEN (
+    'many', CASE WHEN k.many IS NOT NULL THEN jsonb_build_object(
+      'name', k.many ->> 'SchemaName', 'table1', k.many ->> 'Entity1LogicalName', 'table2', k.many ->> 'Entity2LogicalName',
+      'navigation1', k.many ->> 'Entity1NavigationPropertyName', 'navigation2', k.many ->> 'Entity2NavigationPropertyName') END,
+    'keys', CASE WHEN k.type = 'standard' THEN (
       SELECT jsonb_agg(jsonb_build_object('name', key ->> 'SchemaName', 'label', dataverse_private.export_label(key -> 'DisplayName'),
                                           'columns', key -> 'KeyAttributes', 'status', key ->> 'EntityKeyIndexStatus')
                        ORDER BY key ->> 'SchemaName' COLLATE "C")
       FROM jsonb_array_elements($1 -> 'Keys') AS key WHERE key -> 'KeyAttributes' <@ to_jsonb(c.names)) END,
     'columns', coalesce(c.columns, '[]')))
-  FROM
-    (SELECT (SELECT r FROM jsonb_array_elements($3) AS r
-             WHERE r -> 'IntersectEntityName' = $1 -> 'LogicalName' AND ARRAY[r ->> 'Entity1LogicalName', r ->> 'Entity2LogicalName'] <@ $2
-             ORDER BY r ->> 'SchemaName' COLLATE "C" LIMIT 1)) AS m (json),
-    LATERAL (SELECT CASE WHEN m.json IS NOT NULL THEN 'intersect' WHEN $1 ->> 'TableType' IN ('Elastic', 'Virtual') THEN lower($1 ->> 'TableType')
-                         ELSE 'standard' END) AS t (type),
-    LATERAL (SELECT t.type NOT IN ('standard', 'elastic') OR NOT $1 @? '$.Attributes[*] ? (@.LogicalName == "createdon")') AS b (is_bare),
-    LATERAL (SELECT NOT b.is_bare AND NOT $1 @? '$.Attributes[*] ? (@.LogicalName == "overriddencreatedon")') AS s (is_system),
-    LATERAL (
-      SELECT dataverse_private.export_added($1, t.type, b.is_bare, s.is_system)
-             || array_remove(ARRAY[m.json ->> 'Entity1IntersectAttribute', m.json ->> 'Entity2IntersectAttribute'], NULL)) AS added (names),
-    LATERAL (
-      SELECT jsonb_agg(e.json ORDER BY (a ->> 'ColumnNumber')::integer, e.json ->> 'name' COLLATE "C"), array_agg(a ->> 'LogicalName') || added.names
-      FROM jsonb_array_elements($1 -> 'Attributes') AS a, dataverse_private.export_column(a, $1 -> 'ManyToOneRelationships', $2) AS e (json)
-      WHERE e.json IS NOT NULL AND a ->> 'LogicalName' <> ALL (added.names)) AS c (columns, names)
+  FROM kind AS k, listed AS c
 $$;
 
 COMMENT ON FUNCTION dataverse_private.export_table(jsonb, text[], jsonb, jsonb) IS

@@ -213,6 +213,59 @@ is($copy->control('POST', '/_dvsim/seed?table=lab_odd&rows=3')->status, 200, 'ro
 is($crm->sql('SELECT count(*), count(lab_empty) FROM dv_copy.lab_odd'), '3|0', 'a choice without options is null');
 $_->stop for $copy, $labelled;
 
+# ---- definitions as dvsim does not give them, but an environment may
+
+sub column
+{
+	my ($name, $type, %other) = @_;
+	return { LogicalName => lc $name, SchemaName => $name, AttributeTypeName => { Value => "${type}Type" }, %other };
+}
+
+my %definition = (
+	LogicalName => 'new_rare', SchemaName => 'new_Rare', EntitySetName => 'new_rares', TableType => 'Activity', IsActivity => JSON::PP::true,
+	PrimaryIdAttribute => 'activityid', PrimaryNameAttribute => 'new_rules', OwnershipType => 'TeamOwned', ObjectTypeCode => 10077,
+	DisplayName => { LocalizedLabels => [ { Label => 'Selten' } ] },
+	Attributes => [
+		column('ActivityId', 'Uniqueidentifier', ColumnNumber => 1),
+		column('EntityImage', 'Image', ColumnNumber => 2, MaxSizeInKB => 30720),
+		column('EntityImageId', 'Uniqueidentifier', ColumnNumber => 3),
+		column('new_Rules', 'CalendarRules', ColumnNumber => 4),
+		column('new_Level', 'Memo', ColumnNumber => 5, RequiredLevel => { Value => 'Recommended' }, MaxLength => 9, Format => 'TextArea'),
+		column('new_Nothing', 'Lookup', ColumnNumber => 6, Targets => []),
+		column('new_Unknown', 'Lookup', ColumnNumber => 7, Targets => ['new_gone']),
+		column('new_Some', 'Lookup', ColumnNumber => 8, Targets => [ 'new_gone', 'team' ]),
+		column('new_SomeType', 'EntityName', ColumnNumber => 9, AttributeOf => 'new_some'),
+		column('new_Contract', 'Lookup', ColumnNumber => 10, Targets => ['team']),
+		column('new_ContractType', 'Picklist', ColumnNumber => 11, OptionSet => { Name => 'x', IsGlobal => JSON::PP::false, Options => [ { Value => 4 } ] }),
+		column('new_Global', 'Picklist', ColumnNumber => 12, DefaultFormValue => -1, GlobalOptionSet => { Name => 'new_rarities', IsGlobal => JSON::PP::true, Options => [] }),
+		column('new_Empty', 'Picklist', ColumnNumber => 13),
+		column('new_Pay', 'Money', ColumnNumber => 14, SourceType => 1, IsValidForCreate => JSON::PP::true, MinValue => -1.5),
+		column('new_Pay_Base', 'Money', ColumnNumber => 15, CalculationOf => 'new_pay'),
+		column('CreatedOn', 'DateTime', ColumnNumber => 16),
+		column('StateCode', 'State', ColumnNumber => 17, OptionSet => { Options => [ { Value => 0, DefaultStatus => 2 }, { Value => 1, DefaultStatus => 7 } ] }),
+		column('StatusCode', 'Status', ColumnNumber => 18, OptionSet => { Options => [ { Value => 1, State => 0 }, { Value => 2, State => 0 } ] }) ],
+	ManyToOneRelationships => [ { ReferencingAttribute => 'new_some', ReferencedEntity => 'team', SchemaName => 'team_rare',
+			ReferencingEntityNavigationPropertyName => 'new_Some_team', ReferencedEntityNavigationPropertyName => '', CascadeConfiguration => { Delete => 'NoCascade' } } ],
+	Keys => [ { SchemaName => 'new_LevelKey', KeyAttributes => ['new_level'] }, { SchemaName => 'new_RulesKey', KeyAttributes => [ 'new_level', 'new_rules' ] } ]);
+my $rare = decode_json($crm->sql(sprintf q{SELECT dataverse_private.export_table('%s', '{team}', NULL, NULL)}, $json->encode(\%definition)));
+my %rare = map { delete $_->{name} => $_ } @{ delete $rare->{columns} };
+is_deeply($rare, {
+		name => 'new_Rare', id => 'ActivityId', set => 'new_rares', type => 'standard', ownership => 'user', type_code => 10077, activity => JSON::PP::true, label => 'Selten',
+		bare => JSON::PP::false, system => JSON::PP::true, states => [ [ 0, '0', [ [ 2, '2' ], [ 1, '1' ] ] ] ], keys => [ { name => 'new_LevelKey', columns => ['new_level'] } ] },
+	'a table without a known name; a state without a status, and a key with an unknown column, are left out');
+is_deeply(\%rare, {
+		EntityImage => { type => 'image', length => 30720 },
+		new_Level => { type => 'memo', length => 9, format => 'TextArea' },
+		new_Some => { type => 'lookup', targets => [ { table => 'team', navigation => 'new_Some_team', relationship => 'team_rare', delete => 'remove_link' } ] },
+		new_Contract => { type => 'lookup', targets => [ { table => 'team', delete => 'remove_link' } ] },
+		new_ContractType => { type => 'picklist', options => [ [ 4, '4' ] ] },
+		new_Global => { type => 'picklist', option_set => 'new_rarities' },
+		new_Empty => { type => 'picklist', options => [] },
+		new_Pay => { type => 'money', source_type => 1, create => JSON::PP::false, update => JSON::PP::false, min => '-1.5' } },
+	'its columns');
+Dvsim->start('--schema', write_file($json->encode({ option_sets => { new_rarities => [] },
+			tables => [ { %$rare, columns => [ map { { name => $_, %{ $rare{$_} } } } sort keys %rare ] } ] })))->stop;
+
 # ---- who may export what
 
 $crm->sql(q{CREATE ROLE reader LOGIN; CREATE ROLE other LOGIN; GRANT USAGE ON SCHEMA dv TO reader, other;
