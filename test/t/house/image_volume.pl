@@ -37,8 +37,10 @@ command_ok([ "$top/packaging/image-volume", $volume, "$folder/libraries" ], 'ima
 
 my @files = map { s{^\Q$volume\E}{}r } sort split /\n/, `find $volume -type f`;
 my @libraries = grep { m{^/lib/} } @files;
-is(join(' ', grep { m{^/share/} } @files), '/share/extension/dataverse_fdw--1.0.sql /share/extension/dataverse_fdw.control',
-	'/share/extension has the control file and the script');
+my @scripts = map { s{^.*/}{}r } glob "$top/sql/dataverse_fdw--*.sql";
+is( join(' ', grep { m{^/share/} } @files),
+	join(' ', sort map { "/share/extension/$_" } 'dataverse_fdw.control', @scripts),
+	'/share/extension has the control file and the scripts');
 is(join(' ', @libraries), join(' ', map { "/lib/$_" } qw(dataverse_fdw.so libcurl.so.4 libjson-c.so.5 libnghttp2.so.14)),
 	'/lib has the library, and those that the machine lacks');
 ok(-f "$volume/licenses/dataverse_fdw", 'and its licence');
@@ -51,7 +53,7 @@ die "the server is not a copy, but that of the machine: $root" if $root =~ m{^(?
 my %copy = map { $_ => $dir{$_} =~ s/^\Q$root\E/$folder\/server/r } keys %dir;
 system_or_bail('cp', '-a', '-L', $root, "$folder/server");
 my @removed = glob "$copy{pkglibdir}/dataverse_fdw.so $copy{sharedir}/extension/dataverse_fdw*";
-is(unlink(@removed), 3, 'the copy of a server has no extension');
+is(unlink(@removed), @scripts + 2, 'the copy of a server has no extension');
 
 my $dvsim = Dvsim->start;
 my $node = PostgreSQL::Test::Cluster->new('volume', install_path => $copy{bindir} =~ s{/bin$}{}r);
