@@ -101,7 +101,6 @@ struct user
 	int			ceiling;		/* of the last throttle, where it applies to slow kinds only */
 	uint64_t	changed;		/* ticket: since then waiters that failed may succeed */
 	uint64_t	last_used;
-	int			dop_hint;
 };
 
 /* The state of all users together at one moment, for the plots. */
@@ -120,7 +119,9 @@ struct machine
 	struct machine_config config;
 	dv_useful	useful;			/* of all users */
 	int			in_flight;
+	int			dop_hint;		/* of the last answer */
 	struct user users[SERVICE_USERS];
+	int			order[SERVICE_USERS];	/* of the users, the least recently used one first */
 	struct backend backends[MACHINE_BACKENDS];
 	uint64_t	ticket;
 	int64_t		sent;
