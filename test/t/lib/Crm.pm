@@ -46,8 +46,7 @@ sub start
 }
 
 # Creates another foreign server; base => its address; token_url => the address of its tokens.
-# Plans and requests in flight do not depend on measurements, unless options say so: request_cost => undef,
-# useful_limit => 'on'.  What answers take that faults delay says nothing about a capacity.
+# Plans do not depend on measurements, unless options say so: request_cost => undef.
 sub server
 {
 	my ($self, $name, %arg) = @_;
@@ -57,7 +56,6 @@ sub server
 		token_url => $arg{token_url} // $self->{dvsim}->base . '/t/oauth2/v2.0/token',
 		request_cost => 100,
 		row_cost => 0.05,
-		useful_limit => 'off',
 		%{ $arg{options} // {} });
 	my $options = join ', ', map { "$_ '$option{$_}'" } grep { defined $option{$_} } sort keys %option;
 	my $mapping = $arg{mapping} // join ', ', map {

@@ -31,7 +31,7 @@ sub start_sync
 {
 	my ($name, $rows) = @_;
 
-	$crm = Crm->start($name, users => 2, options => { budget_pacing => 'off' });
+	$crm = Crm->start($name, users => 2, options => { budget_pacing => 'off', useful_limit => 'off' });
 	$crm->dvsim->control('POST', '/_dvsim/seed?table=account&rows=' . ($rows // ROWS));
 	$crm->sql('CREATE SCHEMA dv; IMPORT FOREIGN SCHEMA dataverse LIMIT TO (account, contact) FROM SERVER crm INTO dv');
 	$crm->sql($sync);

@@ -168,8 +168,7 @@ sub descriptors
 	}
 	$dvsim->control('POST', '/_dvsim/reset');
 	my $slow = Dvsim->start('--dop', 52, '--latency', 'create=100ms', map { ('--app-user', "$_:secret") } @users);
-	# answers that never come say nothing about a capacity
-	server('many', { url => $slow->base, max_retries => 0, useful_limit => 'off' }, \%mapping);
+	server('many', { url => $slow->base, max_retries => 0 }, \%mapping);
 	my $table = tables('many', batch_size => 1);
 	my $writer = Session->new($node);
 	my $r = $writer->try("INSERT INTO $table (name) SELECT 'many ' || i FROM generate_series(1, 300) i");

@@ -44,8 +44,6 @@ sub server
 			url => $dvsim->base,
 			budget_pacing => 'off',
 			initial_parallelism_factor => 1,
-			# all servers are about one environment, whose limit does not grow while requests hang
-			useful_limit => 'off',
 			retry_after_buffer => '10ms',
 			%options
 		},
@@ -267,7 +265,7 @@ free_slots('preloaded');
 {
 	my @two = map { "shared$_" } 1, 2;
 	my $environment = Dvsim->start('--latency', 'read=50ms', map { ('--app-user', "$_:secret") } @two);
-	my ($held, $other) = map { server([$_], url => $environment->base, useful_limit => 'on') } @two;
+	my ($held, $other) = map { server([$_], url => $environment->base) } @two;
 	my $whoami = ready($other);
 	my @cursors;
 
@@ -294,7 +292,7 @@ free_slots('preloaded');
 {
 	my @two = map { "hangs$_" } 1, 2;
 	my $environment = Dvsim->start(map { ('--app-user', "$_:secret") } @two);
-	my ($hangs, $other) = map { server([$_], url => $environment->base, useful_limit => 'on') } @two;
+	my ($hangs, $other) = map { server([$_], url => $environment->base) } @two;
 	my @held = map { holder($hangs, $two[0], $environment) } 1, 2;
 	my $next = Session->new($node);
 
@@ -551,7 +549,8 @@ copies_that_pause('preloaded');
 
 {
 	my $user = fresh();
-	my $crm = server([$user], max_throttle_retries => -1, max_parallel => 4);
+	# limited_by is not what other requests of the environment leave
+	my $crm = server([$user], max_throttle_retries => -1, max_parallel => 4, useful_limit => 'off');
 	my $offset = log_size($node);
 	my $session = Session->new($node);
 	# the server does not wait for throttles, and has four slots whatever the rate control allows
