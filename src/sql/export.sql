@@ -148,7 +148,7 @@ $$;
 COMMENT ON FUNCTION dataverse_private.export_definitions(name, text[], boolean, integer[]) IS
   'the definitions of tables; for dataverse.export_schema()';
 
--- Which tables offer CreateMultiple and UpdateMultiple, as {"account": ["CreateMultiple", …]}; null if that is not told.
+-- Which tables offer CreateMultiple and UpdateMultiple, as {"account": ["CreateMultiple", ...]}; null if that is not told.
 CREATE FUNCTION dataverse_private.export_messages(server name, tables text[])
 RETURNS jsonb
 LANGUAGE plpgsql VOLATILE STRICT PARALLEL UNSAFE
@@ -220,7 +220,7 @@ $$;
 COMMENT ON FUNCTION dataverse_private.export_type(jsonb) IS
   'the type of a column; for dataverse.export_schema()';
 
--- [[1, "Red"], …]
+-- [[1, "Red"], ...]
 CREATE FUNCTION dataverse_private.export_options(option_set jsonb)
 RETURNS jsonb
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
@@ -248,7 +248,7 @@ $$;
 COMMENT ON FUNCTION dataverse_private.export_option_set(jsonb) IS
   'the choice of a column; for dataverse.export_schema()';
 
--- [[0, "Active", [[1, "Active"], …]], …], the default status of each state first; false without states.
+-- [[0, "Active", [[1, "Active"], ...]], ...], the default status of each state first; false without states.
 CREATE FUNCTION dataverse_private.export_states(attributes jsonb)
 RETURNS jsonb
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE

@@ -42,6 +42,7 @@ like($version, qr/^\d+\.\d+$/, 'the Makefile has a version');
 is($control, $version, 'the control file has the same');
 is($meta->{provides}{dataverse_fdw}{version}, "$version.0", 'and META.json');
 ok(-f "sql/dataverse_fdw--$version.sql", 'its script exists');
+is(join(' ', grep { slurp_file($_) =~ /[^\t\n -~]/ } glob 'sql/dataverse_fdw--*.sql'), '', '... and is ASCII, as it is run in databases of any encoding');
 like(slurp_file('CHANGELOG.md'), qr/^## \Q$version\E\b/m, 'and the changelog has an entry for it');
 
 # ---- file heads state the purpose
