@@ -544,7 +544,7 @@ $crm->sql(q{INSERT INTO dv.account (name, numberofemployees) SELECT name, number
 begin_anew();
 {
 	# requests under way take memory, and without this the session would gradually send more at a time
-	$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '8', ADD initial_parallelism_factor '1')});
+	$crm->sql(q{ALTER SERVER crm OPTIONS (ADD max_parallel '8', ADD initial_parallelism_factor '1', ADD useful_limit 'off')});
 	my $session = $node->background_psql('postgres');
 	my $many = q{SELECT 'row ' || i AS name, i AS numberofemployees, repeat('y', 200) AS description FROM generate_series(1, %d) AS i};
 	my $size = sub {
