@@ -3,10 +3,9 @@
 #		that of the cookbook, which has a test of its own.
 #
 # All blocks of SQL run in order in one database, except for the one that creates the server
-# without an environment: it takes the place of the first one in another database.  Blocks after the line "<!-- planned -->"
-# are not implemented yet and must fail, so that the mark is removed once they work.  A block
-# of text after a block of SQL is the expected output.  Only what depends on the environment
-# is replaced.
+# without an environment: it takes the place of the first one in another database.  A block of
+# text after a block of SQL is the expected output.  Only what depends on the environment is
+# replaced.
 #
 # SPDX-License-Identifier: PostgreSQL
 
@@ -47,9 +46,9 @@ for my $sql (blocks($try), (blocks($readme =~ s/^## .*//msr))[1, 2])
 is($node->safe_psql('try', q{SELECT count(*) FROM dv.account WHERE accountnumber LIKE 'demo-%'; DELETE FROM dv.account}), 889, '... and writes');
 $node->safe_psql('postgres', 'DROP DATABASE try');
 
-while ($text =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?/msg)
+while ($text =~ /^```sql\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?/msg)
 {
-	my ($planned, $sql, $expected) = ($1, $2, $3);
+	my ($sql, $expected) = ($1, $2);
 	my ($title) = $sql =~ /^\s*(.+)/;
 
 	# dvsim issues the tokens as well
@@ -61,23 +60,11 @@ while ($text =~ /^(<!-- planned -->\n)?```sql\n(.*?)^```$(?:\n\n```text\n(.*?)^`
 	$sql =~ s/your-client-id/app1/g;
 	$sql =~ s/your-client-secret/secret1/g;
 
-	# a planned block may depend on another one, so each of its statements is tried
-	my @parts = $planned ? ($sql =~ /(.*?;[^\n]*\n)/sg) : ($sql);
-	for my $part (@parts)
-	{
-		my ($status, $out, $err) = $node->psql('postgres', $part);
+	my ($status, $out, $err) = $node->psql('postgres', $sql);
 
-		if ($planned)
-		{
-			isnt($status, 0, "planned, and refused: $part");
-		}
-		else
-		{
-			is($status, 0, "runs: $title") or diag($err);
-			is("$out\n", $expected, '... and prints the expected output') if defined $expected;
-			$ran++;
-		}
-	}
+	is($status, 0, "runs: $title") or diag($err);
+	is("$out\n", $expected, '... and prints the expected output') if defined $expected;
+	$ran++;
 }
 
 cmp_ok($ran, '>=', 15, 'the README has runnable examples');
